@@ -1,0 +1,53 @@
+# Every target that people and CI use. `make help` prints this list.
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo dev test check format lint types imports audit licences migrate lock clean
+
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+setup: ## create .venv from the hashed lock (quick when nothing changed)
+	@$(PYTHON) deploy/setup_venv.py
+
+demo: setup ## run the whole product once on small documents, from upload to deletion, and stop
+	@$(BIN)/trellis demo
+
+dev: setup ## run the whole stack in the foreground; data is kept between runs
+	@$(BIN)/trellis dev
+
+test: setup ## run all tests against real servers
+	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+
+check: setup format lint types imports audit licences ## run every check that needs no server
+
+format: setup ## check the formatting (write it: .venv/bin/ruff format .)
+	@$(BIN)/ruff format --check .
+
+lint: setup ## check the code style
+	@$(BIN)/ruff check .
+
+types: setup ## check the types
+	@$(BIN)/mypy
+
+imports: setup ## check the layers and the architecture rules
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q -p no:randomly tests/architecture $(ARGS)
+
+audit: setup ## look for known vulnerabilities in the locked packages
+	@$(BIN)/python deploy/audit.py
+
+licences: setup ## list the licences of the locked packages and refuse unexpected ones
+	@$(BIN)/python deploy/licences.py
+
+migrate: setup ## bring the database of TRELLIS_* settings to the newest schema
+	@$(BIN)/trellis migrate
+
+lock: setup ## resolve pyproject.toml again into requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--system-certs --no-config --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+
+clean: ## remove the environment and caches (the data of `make dev` stays)
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
