@@ -1,0 +1,1 @@
+"""Trellis: documents in, cited context for language models out."""

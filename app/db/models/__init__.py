@@ -1,0 +1,26 @@
+"""Every table of ours, one module a topic; importing this package fills `Base.metadata`."""
+
+from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
+from app.db.models.model_profile import ModelProfile
+from app.db.models.passage import Chunk, Mention, Passage
+from app.db.models.tenant import ApiKey, Tenant
+from app.db.models.usage import UsageEvent
+from app.db.models.workspace import CorpusVersion, Workspace, WorkspaceLease
+
+__all__ = [
+    "ApiKey",
+    "Blob",
+    "Chunk",
+    "CorpusVersion",
+    "Document",
+    "IndexState",
+    "LiveVersion",
+    "Mention",
+    "ModelProfile",
+    "Passage",
+    "Tenant",
+    "UsageEvent",
+    "Version",
+    "Workspace",
+    "WorkspaceLease",
+]

@@ -1,0 +1,44 @@
+"""Tenants and their API keys."""
+
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from sqlalchemy import CheckConstraint, ForeignKey, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.base import Base, CreatedAt, TenantEntity, tenant_reference
+
+ROLES = ("reader", "editor", "admin")
+
+
+class Tenant(Base):
+    """A customer of the SaaS that runs Trellis."""
+
+    __tablename__ = "tenants"
+    __table_args__ = (CheckConstraint("status IN ('active', 'suspended')", name="status"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid4, server_default=text("gen_random_uuid()"))
+    name: Mapped[str] = mapped_column(unique=True)
+    status: Mapped[str] = mapped_column(server_default="active")
+    created_at: Mapped[CreatedAt]
+
+
+class ApiKey(Base, TenantEntity):
+    """A key is found by its public prefix and verified by the hash of its secret; the secret itself is never stored."""
+
+    __tablename__ = "api_keys"
+    __table_args__ = (
+        tenant_reference("workspaces", "workspace_id"),
+        CheckConstraint("role IN ('reader', 'editor', 'admin')", name="role"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True)
+    workspace_id: Mapped[UUID | None]
+    name: Mapped[str]
+    prefix: Mapped[str] = mapped_column(unique=True)
+    secret_hash: Mapped[bytes]
+    role: Mapped[str]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    created_at: Mapped[CreatedAt]

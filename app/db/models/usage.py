@@ -1,0 +1,28 @@
+"""The usage ledger: one row for the model calls of one purpose in one piece of work."""
+
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ForeignKey, Identity, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.base import Base, CreatedAt, TenantRow
+
+
+class UsageEvent(Base, TenantRow):
+    """Outlives the workspace and the document it names: what was spent stays spent."""
+
+    __tablename__ = "usage_events"
+    __table_args__ = (Index(None, "tenant_id", "workspace_id", "created_at"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    workspace_id: Mapped[UUID]
+    document_id: Mapped[UUID | None]
+    version_id: Mapped[UUID | None]
+    profile_id: Mapped[UUID] = mapped_column(ForeignKey("model_profiles.id"))
+    purpose: Mapped[str]
+    calls: Mapped[int]
+    tokens_in: Mapped[int] = mapped_column(BigInteger)
+    tokens_out: Mapped[int] = mapped_column(BigInteger)
+    is_estimated: Mapped[bool]
+    created_at: Mapped[CreatedAt]

@@ -1,0 +1,57 @@
+"""Workspaces, and the two small rows beside each that writers touch: its corpus version and its write lease."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.base import Base, CreatedAt, TenantEntity, TenantRow, tenant_reference
+
+
+class Workspace(Base, TenantEntity):
+    """A corpus, and the unit of isolation of the engines. `number` is its short key in posting tables."""
+
+    __tablename__ = "workspaces"
+    __table_args__ = (
+        UniqueConstraint("tenant_id", "name"),
+        CheckConstraint("engines <@ ARRAY['lazy', 'graph'] AND 'lazy' = ANY (engines)", name="engines"),
+        CheckConstraint("status IN ('active', 'deleting')", name="status"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="RESTRICT"), primary_key=True)
+    number: Mapped[int] = mapped_column(Identity(always=True), unique=True)
+    name: Mapped[str]
+    engines: Mapped[list[str]]
+    default_mode: Mapped[str]
+    settings: Mapped[dict[str, Any]]
+    index_profile_hash: Mapped[str]
+    chat_profile_id: Mapped[UUID | None] = mapped_column(ForeignKey("model_profiles.id"))
+    embedding_profile_id: Mapped[UUID] = mapped_column(ForeignKey("model_profiles.id"))
+    status: Mapped[str] = mapped_column(server_default="active")
+    created_at: Mapped[CreatedAt]
+    updated_at: Mapped[CreatedAt]
+
+
+class CorpusVersion(Base, TenantRow):
+    """A counter that moves in every transaction that changes what a query of the workspace may see."""
+
+    __tablename__ = "corpus_versions"
+    __table_args__ = (tenant_reference("workspaces", "workspace_id"),)
+
+    workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, server_default="0")
+
+
+class WorkspaceLease(Base, TenantRow):
+    """The right to write the workspace's graph. The epoch only grows, so a holder that slept past its expiry is fenced."""
+
+    __tablename__ = "workspace_leases"
+    __table_args__ = (tenant_reference("workspaces", "workspace_id"),)
+
+    workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
+    owner: Mapped[str | None]
+    expires_at: Mapped[datetime | None]
+    epoch: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    unit_id: Mapped[UUID | None] = mapped_column(comment="The last unit of work that committed.")

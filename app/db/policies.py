@@ -1,0 +1,36 @@
+"""Statements that fence a table: row level security for the runtime roles, and everything for the owner.
+
+The migrations and the registration of embedding profiles (which creates vector tables) use these, so that no table is
+fenced in a way of its own.
+"""
+
+APP_ROLE = "trellis_app"
+ENGINE_ROLE = "trellis_engine"
+OWNER_ROLE = "trellis_owner"
+
+# A setting that was set in an earlier transaction of the same connection reads as '', not as NULL.
+CURRENT_TENANT = "(SELECT NULLIF(current_setting('app.tenant_id', true), '')::uuid)"
+CURRENT_WORKSPACE = "(SELECT NULLIF(current_setting('app.workspace', true), ''))"
+
+
+def fence(table: str, condition: str, roles: str = f"{APP_ROLE}, {ENGINE_ROLE}") -> list[str]:
+    """Row level security on `table`: `roles` see and write the rows that meet `condition`, the owner sees all.
+
+    FORCE binds the owner as well, so that it too acts under a policy that can be read in pg_policy.
+    """
+    return [
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY isolation ON {table} TO {roles} USING ({condition}) WITH CHECK ({condition})",
+        f"CREATE POLICY operator ON {table} TO {OWNER_ROLE} USING (true) WITH CHECK (true)",
+    ]
+
+
+def fence_by_tenant(table: str, column: str = "tenant_id") -> list[str]:
+    """Rows of the transaction's tenant only; without a tenant, none."""
+    return fence(table, f"{column} = {CURRENT_TENANT}")
+
+
+def fence_by_workspace(table: str) -> list[str]:
+    """Rows of the engine's running workspace only (LightRAG's tables carry its name, not the tenant's id)."""
+    return fence(table, f"workspace = {CURRENT_WORKSPACE}")

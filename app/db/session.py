@@ -1,0 +1,106 @@
+"""The unit of work: the only place that commits, that sets the tenant of a transaction, and that empties the outbox.
+
+A `TenantSession` sees one tenant's rows (row level security on `app.tenant_id`); a `SystemSession` has no tenant and,
+for the runtime role, sees only what belongs to nobody and what the schema's SECURITY DEFINER functions hand out.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, event, text
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.orm import Session, SessionTransaction
+
+# Told what a committed transaction left in its outbox. Losing a message is not an error: the rows are the truth.
+Publish = Callable[[Sequence[Any]], Awaitable[None]]
+
+
+class _TenantSyncSession(Session):
+    """Sets `app.tenant_id` at the start of each of its transactions."""
+
+
+@event.listens_for(_TenantSyncSession, "after_begin")
+def _set_tenant(session: Session, transaction: SessionTransaction, connection: Connection) -> None:  # noqa: ARG001
+    # SET LOCAL takes no bind parameters; set_config does, and its third argument keeps it to this transaction.
+    connection.execute(text("SELECT set_config('app.tenant_id', :tenant, true)"), {"tenant": session.info["tenant"]})
+
+
+class SystemSession(AsyncSession):
+    """A session without a tenant."""
+
+    @property
+    def outbox(self) -> list[Any]:
+        """Messages to publish once this unit of work has committed; dropped if it does not."""
+        outbox: list[Any] = self.info.setdefault("outbox", [])
+        return outbox
+
+
+class TenantSession(SystemSession):
+    """A session that sees and writes the rows of one tenant only."""
+
+    sync_session_class = _TenantSyncSession
+
+    @property
+    def tenant_id(self) -> UUID:
+        return UUID(self.info["tenant"])
+
+
+class Database:
+    """Hands out units of work over one pool of connections of one database role."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int,
+        publish: Publish | None = None,
+        statement_timeout_seconds: float = 60,
+    ) -> None:
+        self.engine: AsyncEngine = create_async_engine(
+            url.replace("postgresql://", "postgresql+asyncpg://", 1),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=30,
+            pool_pre_ping=True,
+            connect_args={
+                "timeout": 10,
+                "server_settings": {
+                    "application_name": "trellis",
+                    "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+                    # Small tenants get full results from a shared vector index (facts F13).
+                    "hnsw.iterative_scan": "strict_order",
+                    "hnsw.ef_search": "100",
+                },
+            },
+        )
+        self._publish = publish
+
+    @asynccontextmanager
+    async def tenant(self, tenant_id: UUID) -> AsyncIterator[TenantSession]:
+        """One transaction as this tenant: committed at the end, rolled back by any exception."""
+        async with TenantSession(self.engine, expire_on_commit=False, info={"tenant": str(tenant_id)}) as session:
+            yield session
+            await self._commit(session)
+
+    @asynccontextmanager
+    async def system(self) -> AsyncIterator[SystemSession]:
+        """One transaction without a tenant: committed at the end, rolled back by any exception."""
+        async with SystemSession(self.engine, expire_on_commit=False) as session:
+            yield session
+            await self._commit(session)
+
+    async def _commit(self, session: SystemSession) -> None:
+        await session.commit()
+        messages = session.info.pop("outbox", [])
+        if messages and self._publish is not None:
+            await self._publish(messages)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+    async def ping(self) -> None:
+        """Raise what the driver raises if the database does not answer."""
+        async with self.engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))

@@ -1,0 +1,80 @@
+"""Names and payloads of background jobs. Domain code names a job; the Celery publisher is wired in bootstrap.
+
+The row that a job works on is its outbox: it is committed first, the job is published after, and the sweeper sends
+again whatever the broker lost. A payload therefore carries ids only.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+from app.db.session import SystemSession
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit of background work; subclasses name it and say which queue carries it."""
+
+    name: ClassVar[str]
+    queue: ClassVar[str]
+    tenant_id: UUID
+
+    def payload(self) -> dict[str, Any]:
+        return {key: str(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class ProcessVersion(Job):
+    """Parse a version, write its passages and vectors, index the lazy engine; then queue the graph if it is on."""
+
+    name = "ingestion.process_version"
+    queue = "ingest"
+    workspace_id: UUID
+    version_id: UUID
+
+
+@dataclass(frozen=True)
+class IndexGraph(Job):
+    """Extract a version's chunks and merge them into the workspace's graph."""
+
+    name = "ingestion.index_graph"
+    queue = "graph"
+    workspace_id: UUID
+    version_id: UUID
+
+
+@dataclass(frozen=True)
+class PurgeDocument(Job):
+    """Remove every trace of a document that is being deleted."""
+
+    name = "ingestion.purge_document"
+    queue = "graph"
+    workspace_id: UUID
+    document_id: UUID
+
+
+@dataclass(frozen=True)
+class PurgeGraphVersion(Job):
+    """Remove what a timed-out or superseded graph index left behind."""
+
+    name = "ingestion.purge_graph_version"
+    queue = "graph"
+    workspace_id: UUID
+    version_id: UUID
+
+
+@dataclass(frozen=True)
+class PurgeWorkspace(Job):
+    """Remove a workspace that is being deleted, engine rows and originals included."""
+
+    name = "ingestion.purge_workspace"
+    queue = "graph"
+    workspace_id: UUID
+
+
+def enqueue(session: SystemSession, job: Job) -> None:
+    """Publish `job` after the session's unit of work has committed; dropped if it does not."""
+    session.outbox.append(job)
+
+
+ALL_JOBS: tuple[type[Job], ...] = (ProcessVersion, IndexGraph, PurgeDocument, PurgeGraphVersion, PurgeWorkspace)

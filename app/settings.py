@@ -1,0 +1,88 @@
+"""Process settings, read once from the environment (`TRELLIS_*`) by bootstrap; refuses what would be unsafe to run with."""
+
+import os
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+DEVELOPMENT_SECRET = "development-only-secret"  # noqa: S105 - refused outside development
+
+# LightRAG reads these from the environment, `.env` or `config.ini`, and they would silently put every workspace into
+# one (facts F9) or end the process at construction.
+ENGINE_HIJACKERS = ("POSTGRES_WORKSPACE", "WORKSPACE", "ENTITY_TYPES")
+
+
+class Settings(BaseSettings):
+    """Every knob of a process. Times are in seconds, sizes in bytes unless the name says otherwise."""
+
+    model_config = SettingsConfigDict(env_prefix="TRELLIS_", frozen=True, extra="ignore")
+
+    environment: Literal["development", "production"] = "development"
+    secret_key: SecretStr = SecretStr(DEVELOPMENT_SECRET)
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["json", "console"] = "json"
+
+    database_url: SecretStr = SecretStr("postgresql://trellis_app@localhost/trellis")
+    engine_database_url: SecretStr = SecretStr("postgresql://trellis_engine@localhost/trellis")
+    owner_database_url: SecretStr | None = Field(default=None, description="Only migrations and operator commands.")
+    database_pool_size: int = Field(default=10, ge=1, le=200)
+    engine_pool_size: int = Field(default=8, ge=2, le=100)
+    statement_timeout_seconds: float = Field(default=60, gt=0)
+
+    redis_url: SecretStr = SecretStr("redis://localhost:6379/0")
+    blob_url: str = Field(default="file:///var/lib/trellis/blobs", description="file:///folder or s3://bucket/prefix")
+    scratch_dir: Path = Field(default=Path("/tmp/trellis"), description="Empty working folder of the engine.")  # noqa: S108
+
+    max_upload_bytes: int = Field(default=50 * 2**20, ge=1)
+    max_request_bytes: int = Field(default=200 * 2**20, ge=1)
+    max_files_per_request: int = Field(default=100, ge=1)
+    max_text_chars: int = Field(default=20_000_000, ge=1000)
+    parse_timeout_seconds: float = Field(default=120, gt=0)
+    parse_memory_bytes: int = Field(default=2 * 2**30, ge=128 * 2**20)
+    extract_timeout_seconds: float = Field(default=1800, gt=0)
+    merge_timeout_seconds: float = Field(default=900, gt=0)
+
+    lease_seconds: float = Field(default=60, gt=1)
+    sweep_interval_seconds: float = Field(default=30, gt=0)
+    requeue_after_seconds: float = Field(default=60, gt=0)
+    max_attempts: int = Field(default=5, ge=1)
+    engine_instances: int = Field(default=16, ge=1, description="LightRAG instances kept open in a process.")
+    worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
+    shutdown_grace_seconds: float = Field(default=20, ge=0)
+    default_chat_model: str = "offline-extractor"
+    default_embedding_model: str = "offline-use"
+
+    @model_validator(mode="after")
+    def _refuse_default_secret(self) -> Self:
+        if self.environment != "development" and self.secret_key.get_secret_value() == DEVELOPMENT_SECRET:
+            raise ValueError("TRELLIS_SECRET_KEY still has its development value; set a secret of your own")
+        return self
+
+
+class UnsafeEnvironment(RuntimeError):
+    """The surroundings of this process would redirect the graph engine; the message names the culprit."""
+
+
+def refuse_engine_hijack(folder: Path | None = None) -> None:
+    """Raise `UnsafeEnvironment` if an environment variable or file would redirect LightRAG (facts F9, case C5).
+
+    LightRAG reads `.env` and `config.ini` from the working directory when it is imported, so a process calls this
+    before it imports the engine.
+    """
+    for name in ENGINE_HIJACKERS:
+        if name in os.environ:
+            raise UnsafeEnvironment(f"environment variable {name} is set; it would redirect the graph engine: unset it")
+    for name in ("config.ini", ".env"):
+        path = (folder or Path.cwd()) / name
+        if path.exists() and _names_engine_settings(path):
+            raise UnsafeEnvironment(f"{path} sets options of the graph engine; move it out of the working directory")
+
+
+def _names_engine_settings(path: Path) -> bool:
+    """Whether a `.env` or `config.ini` holds anything that LightRAG would take for itself."""
+    if path.name == "config.ini":
+        return True
+    keys = {line.split("=", 1)[0].removeprefix("export ").strip().upper() for line in path.read_text().splitlines()}
+    return any(key in ENGINE_HIJACKERS or key.startswith("POSTGRES_") for key in keys)
