@@ -1,0 +1,349 @@
+"""What domain code and the engines say to each other: protocols, the value types they exchange, modes and errors.
+
+Engines sit behind three small protocols: `GraphIndex` and `LazyIndex` (write, remove), `Search` (query) and `Entities`
+(browse, merge). Nothing here does I/O.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from numpy.typing import NDArray
+
+from app.db.base import TenantId, WorkspaceId
+from app.db.session import TenantSession
+from app.errors import Conflict, Invalid, NotFound, Unavailable
+from app.providers.contract import ChatModel, EmbeddingModel
+
+Engine = Literal["lazy", "graph"]
+GRAPH_MODES = ("naive", "local", "global", "hybrid", "mix")
+LAZY_MODES = ("lazy", "lazy-fast", "lazy-balanced", "lazy-wide")
+BASELINE_MODES = ("baseline",)
+MODES: Mapping[str, Engine] = {
+    **dict.fromkeys(GRAPH_MODES, "graph"),
+    **dict.fromkeys((*LAZY_MODES, *BASELINE_MODES), "lazy"),
+}
+
+
+@dataclass(frozen=True)
+class WorkspaceRef:
+    """Which corpus, of whom. `number` is its short key in posting tables."""
+
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    number: int
+
+    @property
+    def engine_name(self) -> str:
+        """The name LightRAG knows the workspace by: ours, never a user's text."""
+        return f"w_{self.workspace_id.hex}"
+
+
+@dataclass(frozen=True)
+class IndexProfile:
+    """Everything that decides how a version is cut and extracted; a version keeps the hash it was indexed under."""
+
+    chunk_strategy: Literal["recursive", "fixed", "sentence", "semantic"] = "recursive"
+    chunk_tokens: int = 1200
+    entity_types: tuple[tuple[str, str], ...] = ()
+    extraction_language: str = "the language of the text"
+    gleaning: int = 0
+    extraction_examples: tuple[str, ...] = ()
+    max_source_ids: int = 200
+    summary_after_fragments: int = 8
+    summary_max_tokens: int = 1200
+    embedding: str = ""
+    chat: str = ""
+
+    @property
+    def hash(self) -> str:
+        """A short digest, equal for equal profiles in every process."""
+        return blake2b(json.dumps(asdict(self), sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class EngineWorkspace:
+    """A workspace as an engine needs it: where it is, how it indexes, and the models it uses."""
+
+    ref: WorkspaceRef
+    profile: IndexProfile
+    embedding: EmbeddingModel
+    vector_suffix: str
+    chat: ChatModel | None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to write a workspace's graph. `epoch` was read when it was taken and fences a holder that overslept."""
+
+    ref: WorkspaceRef
+    owner: str
+    epoch: int
+
+
+# --- Indexing -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChunkText:
+    """A chunk as the graph engine gets it."""
+
+    ordinal: int
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class VersionChunks:
+    """One version, cut for the graph engine. Chunk ids in the engine are `{version_id}-chunk-{ordinal:03d}`."""
+
+    version_id: UUID
+    document_id: UUID
+    chunks: tuple[ChunkText, ...]
+
+
+@dataclass(frozen=True)
+class ChunkOutcome:
+    """How the extraction of one chunk ended; `error_code` is None when the model's answer is in the cache."""
+
+    ordinal: int
+    error_code: str | None = None
+    error_detail: str | None = None
+
+
+OnChunk = Callable[[ChunkOutcome], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class PassageRow:
+    """A stored passage as the lazy engine indexes it."""
+
+    id: int
+    ordinal: int
+    text: str
+    heading_path: tuple[str, ...]
+
+
+class GraphIndex(Protocol):
+    """Writes a workspace's knowledge graph. All but `extract` need the workspace's lease."""
+
+    async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
+        """Ask the model about every chunk whose answer is not in the cache yet; report each chunk, found or asked.
+
+        Never raises for a chunk that failed: that is an outcome. Raises `Unavailable` when the model cannot be reached.
+        """
+        ...
+
+    async def insert(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
+        """Merge the extracted chunks into the graph; raises `GraphWriteFailed` unless the engine says processed."""
+        ...
+
+    async def remove(self, workspace: EngineWorkspace, version_id: UUID, lease: Lease) -> None:
+        """Remove every trace of the version; no-op if there is none; raises `GraphWriteFailed` if a row is left."""
+        ...
+
+    async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:
+        """Remove every row of the workspace from the engine's tables."""
+        ...
+
+
+class LazyIndex(Protocol):
+    """Writes the LLM-free index in the caller's transaction, so that a version is there whole or not at all."""
+
+    async def add(self, session: TenantSession, ref: WorkspaceRef, title: str, passages: Sequence[PassageRow]) -> None:
+        """Index passages that the same transaction has stored."""
+        ...
+
+    async def remove(self, session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:
+        """Remove what `add` wrote for the version; its passages go after."""
+        ...
+
+
+# --- Searching ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """`high`: themes and relations, `low`: names and things (LightRAG's hl_keywords and ll_keywords)."""
+
+    high: tuple[str, ...] = ()
+    low: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """One question. Token budgets count the text of the evidence, not its rendering."""
+
+    query: str
+    mode: str
+    top_k: int = 10
+    graph_top_k: int = 40
+    max_entity_tokens: int = 6000
+    max_relation_tokens: int = 8000
+    max_total_tokens: int = 30000
+    keywords: Keywords | Literal["llm"] | None = None
+    include_partial: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which leg found a piece of evidence, at which rank (from 1), with which score of that leg (None: it gives none)."""
+
+    leg: str
+    rank: int
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class PassageEvidence:
+    """A passage with all that a citation needs."""
+
+    passage_id: int
+    document_id: UUID
+    version_id: UUID
+    title: str
+    filename: str
+    ordinal: int
+    text: str
+    page_start: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+    heading_path: tuple[str, ...]
+    score: float
+    is_partial: bool = False
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class EntityEvidence:
+    """An entity, and the documents whose chunks support it."""
+
+    name: str
+    type: str
+    description: str
+    document_ids: tuple[UUID, ...]
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class RelationEvidence:
+    """A relation between two entities, and the documents whose chunks support it."""
+
+    source: str
+    target: str
+    description: str
+    keywords: str
+    weight: float
+    document_ids: tuple[UUID, ...]
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Ranked evidence, best first. `details` is the engine's own explanation, JSON-able."""
+
+    passages: tuple[PassageEvidence, ...]
+    entities: tuple[EntityEvidence, ...] = ()
+    relations: tuple[RelationEvidence, ...] = ()
+    stage_ms: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    withheld: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Search(Protocol):
+    """Answers the modes of one engine with evidence; only trusted versions are used."""
+
+    async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult: ...
+
+
+# --- Entities -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EntitySummary:
+    """An entity in a list. `degree` counts its relations."""
+
+    name: str
+    type: str
+    description: str
+    degree: int
+
+
+@dataclass(frozen=True)
+class EntityDetail:
+    """An entity with its relations and the chunks that speak of it, as (version, chunk ordinal)."""
+
+    name: str
+    type: str
+    description: str
+    relations: tuple[RelationEvidence, ...]
+    chunks: tuple[tuple[UUID, int], ...]
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """Merge `sources` into `target`, which is created if it does not exist."""
+
+    sources: tuple[str, ...]
+    target: str
+
+
+class Entities(Protocol):
+    """Browses and changes the entities of a workspace's graph."""
+
+    async def list(
+        self, workspace: EngineWorkspace, *, prefix: str | None, after: str | None, limit: int
+    ) -> Sequence[EntitySummary]:
+        """Entities by name, in code point order, from the first after `after`."""
+        ...
+
+    async def get(self, workspace: EngineWorkspace, name: str) -> EntityDetail:
+        """Raises `EntityNotFound`."""
+        ...
+
+    async def merge(self, workspace: EngineWorkspace, request: MergeRequest, lease: Lease) -> EntityDetail:
+        """The merged entity. Raises `EntityNotFound` or `InvalidMerge` before anything is changed."""
+        ...
+
+
+# --- Errors -------------------------------------------------------------------------------------------------------
+
+
+class EntityNotFound(NotFound):
+    code = "entity_not_found"
+    title = "Entity not found"
+
+
+class InvalidMerge(Invalid):
+    code = "invalid_merge"
+    title = "These entities cannot be merged"
+
+
+class UnknownMode(Invalid):
+    code = "unknown_mode"
+    title = "Unknown mode"
+
+
+class EngineOff(Conflict):
+    code = "engine_off"
+    title = "The workspace does not have this engine"
+
+
+class GraphWriteFailed(Unavailable):
+    """The engine did not finish a write; what it left is told by the caller's state machine, not by this error."""
+
+    code = "graph_write_failed"
+    title = "The graph could not be written"
+
+
+class WorkspaceBusy(Unavailable):
+    code = "workspace_busy"
+    title = "Another write holds the workspace"
+
+
+Vector = NDArray[Any]
