@@ -14,6 +14,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / ".trellis-stamp"
 LOCK = ROOT / "requirements.lock"
+PIP_INSTALL = ("-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off")
 MINIMUM = (3, 11)
 REPORT_EVERY = 40
 
@@ -32,8 +33,7 @@ def fingerprint() -> str:
 def run_pip(arguments: list[str], total: int = 0) -> None:
     """Runs pip and tells how far it is; its whole output is shown only when it fails."""
     process = subprocess.Popen(
-        [str(PYTHON), "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
-        + arguments,
+        [str(PYTHON), *PIP_INSTALL, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -66,7 +66,9 @@ def create_environment() -> None:
 
 def main() -> None:
     if sys.version_info[:2] < MINIMUM:
-        sys.exit(f"[setup] Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed; name one with `make PYTHON=python3.12 …`.")
+        sys.exit(
+            f"[setup] Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed; name one with `make PYTHON=python3.12 …`."
+        )
     wanted = fingerprint()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 import asyncpg
 from sqlalchemy.engine import make_url
 
+from app.db.policies import APP_ROLE, ENGINE_ROLE, OWNER_ROLE
 from app.errors import Conflict
-
-OWNER_ROLE = "trellis_owner"
-APP_ROLE = "trellis_app"
-ENGINE_ROLE = "trellis_engine"
 
 
 class RoleTooPowerful(Conflict):
@@ -47,7 +44,11 @@ async def provision_database(admin_url: str, name: str, passwords: RolePasswords
     """
     connection = await asyncpg.connect(_plain(admin_url))
     try:
-        for role, password in ((OWNER_ROLE, passwords.owner), (APP_ROLE, passwords.app), (ENGINE_ROLE, passwords.engine)):
+        for role, password in (
+            (OWNER_ROLE, passwords.owner),
+            (APP_ROLE, passwords.app),
+            (ENGINE_ROLE, passwords.engine),
+        ):
             await _provision_role(connection, role, password)
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name):
             # An administrator that is no superuser may give a database only to a role that it belongs to.

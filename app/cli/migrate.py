@@ -1,0 +1,54 @@
+"""`trellis migrate` and `trellis db …`: the schema, and what it stands on."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from alembic import command
+from alembic.config import Config
+
+from app.db.provision import RolePasswords, provision_database
+from app.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+database_commands = typer.Typer(no_args_is_help=True, help="Create roles and database.")
+
+
+def alembic_config(owner_url: str) -> Config:
+    """Alembic's configuration for the database of `owner_url`, wherever the process was started."""
+    config = Config(ROOT / "alembic.ini")
+    config.set_main_option("script_location", str(ROOT / "migrations"))
+    config.attributes["url"] = owner_url
+    return config
+
+
+def upgrade_schema(owner_url: str, revision: str = "head") -> None:
+    """Bring the schema to `revision`; migrations of other processes on the same database wait for each other."""
+    command.upgrade(alembic_config(owner_url), revision)
+
+
+def migrate(revision: Annotated[str, typer.Argument(help="Where to go; the newest by default.")] = "head") -> None:
+    """Bring the database of TRELLIS_OWNER_DATABASE_URL to the newest schema."""
+    secret = Settings().owner_database_url
+    if secret is None:
+        raise typer.BadParameter("set TRELLIS_OWNER_DATABASE_URL: migrations run as the owner role")
+    upgrade_schema(secret.get_secret_value(), revision)
+    typer.echo(f"The schema is at {revision}.")
+
+
+@database_commands.command("bootstrap")
+def bootstrap_database(
+    admin_url: Annotated[
+        str, typer.Option(envvar="TRELLIS_ADMIN_DATABASE_URL", help="A role that may create roles and databases.")
+    ],
+    owner_password: Annotated[str, typer.Option(envvar="TRELLIS_OWNER_PASSWORD")],
+    app_password: Annotated[str, typer.Option(envvar="TRELLIS_APP_PASSWORD")],
+    engine_password: Annotated[str, typer.Option(envvar="TRELLIS_ENGINE_PASSWORD")],
+    name: Annotated[str, typer.Option(help="The database to create.")] = "trellis",
+) -> None:
+    """Create the three roles, the database and the vector extension, as far as they are missing."""
+    passwords = RolePasswords(owner=owner_password, app=app_password, engine=engine_password)
+    asyncio.run(provision_database(admin_url, name, passwords))
+    typer.echo(f"Database {name} and its roles are ready; next: trellis migrate")

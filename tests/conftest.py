@@ -1,0 +1,109 @@
+"""Fixtures that every test may ask for: real servers, one database per pytest process, settings, tenants."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from app.db.provision import DatabaseUrls, clone_database, database_urls
+from app.db.session import Database
+from app.settings import Settings
+from tests.cluster import Cluster, close_run_folder, open_run_folder, shared_cluster
+from tests.factories import Tenancy
+
+run_folder = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.stash[run_folder] = open_run_folder()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    folder = config.stash.get(run_folder, None)
+    if folder is not None:
+        close_run_folder(folder)
+
+
+@pytest.fixture(scope="session")
+def worker_number() -> int:
+    """0 for the first pytest process, 1 for the second …"""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Cluster:
+    """The servers of this run, for tests that need an administrator (their own databases, roles, catalogs)."""
+    return shared_cluster()
+
+
+@pytest.fixture(scope="session")
+def urls(cluster: Cluster, worker_number: int) -> DatabaseUrls:
+    """This process's own database, a copy of the migrated template, by role."""
+    name = f"trellis_test_{worker_number}"
+    asyncio.run(clone_database(cluster.admin_url, cluster.template, name))
+    return database_urls(cluster.admin_url, name, cluster.passwords)
+
+
+@pytest.fixture(scope="session")
+def redis_url(cluster: Cluster, worker_number: int) -> str:
+    """This process's own Redis database, empty at the start."""
+    url = cluster.redis(worker_number)
+    with Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+@pytest.fixture(scope="session")
+def settings(urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of this process's servers, with folders of its own."""
+    folder = tmp_path_factory.mktemp("trellis")
+    return Settings(
+        database_url=urls.app,
+        engine_database_url=urls.engine,
+        owner_database_url=urls.owner,
+        redis_url=redis_url,
+        blob_url=f"file://{folder}/blobs",
+        scratch_dir=folder / "scratch",
+        database_pool_size=5,
+        engine_pool_size=4,
+    )
+
+
+@pytest.fixture(scope="session")
+async def database(urls: DatabaseUrls) -> AsyncIterator[Database]:
+    """Units of work as the restricted role that serves requests: row level security holds."""
+    database = Database(urls.app, pool_size=5)
+    yield database
+    await database.close()
+
+
+@pytest.fixture(scope="session")
+async def owner_database(urls: DatabaseUrls) -> AsyncIterator[Database]:
+    """Units of work as the owner of the schema, for arranging what an operator would have arranged."""
+    database = Database(urls.owner, pool_size=3)
+    yield database
+    await database.close()
+
+
+@pytest.fixture(scope="session")
+async def engine_database(urls: DatabaseUrls) -> AsyncIterator[Database]:
+    """Units of work as the restricted role of the engines."""
+    database = Database(urls.engine, pool_size=3)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def tenancy(owner_database: Database, database: Database) -> Tenancy:
+    """A new tenant of its own for this test: what other tests wrote is invisible to it."""
+    return await Tenancy.create(owner_database, database)
+
+
+@pytest.fixture
+async def other_tenancy(owner_database: Database, database: Database) -> Tenancy:
+    """A second tenant, for tests of isolation."""
+    return await Tenancy.create(owner_database, database)
