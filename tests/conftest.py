@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from redis import Redis
 
 from app.db.provision import DatabaseUrls, clone_database, database_urls
@@ -62,10 +63,10 @@ def settings(urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPa
     """Settings of this process's servers, with folders of its own."""
     folder = tmp_path_factory.mktemp("trellis")
     return Settings(
-        database_url=urls.app,
-        engine_database_url=urls.engine,
-        owner_database_url=urls.owner,
-        redis_url=redis_url,
+        database_url=SecretStr(urls.app),
+        engine_database_url=SecretStr(urls.engine),
+        owner_database_url=SecretStr(urls.owner),
+        redis_url=SecretStr(redis_url),
         blob_url=f"file://{folder}/blobs",
         scratch_dir=folder / "scratch",
         database_pool_size=5,

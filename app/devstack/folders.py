@@ -47,7 +47,8 @@ def stack_home(parent: Path = SHARED_TEMPORARY) -> Path:
     Anyone may create names in /var/tmp, so one that belongs to somebody else is refused.
     """
     home = parent / f"trellis-{os.geteuid()}"
-    create_folder(home)
+    if not os.path.lexists(home):
+        create_folder(home)
     found = home.lstat()
     if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise FolderRefused(

