@@ -1,0 +1,83 @@
+"""Turns `Settings` into the objects a process works with: the one place that knows what stands behind each protocol.
+
+The API and the workers open the same container; closing it gives back every connection it opened.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+from celery import Celery
+from kombu.exceptions import OperationalError
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from app.db.session import Database
+from app.jobs import Job
+from app.settings import Settings
+
+logger = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Container:
+    """What the services of one process are built from."""
+
+    settings: Settings
+    database: Database
+    redis: Redis
+
+
+class CeleryPublisher:
+    """Sends committed jobs to the broker, by name. A job that cannot be sent is not lost: its row is the outbox."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._celery = Celery("trellis", broker=broker_url, set_as_current=False)
+        self._celery.conf.update(
+            broker_connection_timeout=3,
+            broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 3},
+            task_ignore_result=True,
+        )
+
+    async def publish(self, jobs: Sequence[Job]) -> None:
+        """Send `jobs` in order; what the broker does not take is logged and left to the sweeper."""
+        request_id = structlog.contextvars.get_contextvars().get("request_id")
+        try:
+            await asyncio.to_thread(self._send, jobs, request_id)
+        except (OperationalError, RedisError, OSError) as error:
+            logger.warning("jobs_not_published", jobs=[job.name for job in jobs], error_type=type(error).__name__)
+
+    def _send(self, jobs: Sequence[Job], request_id: str | None) -> None:
+        for job in jobs:
+            self._celery.send_task(
+                job.name,
+                kwargs=job.payload(),
+                queue=job.queue,
+                headers={"request_id": request_id} if request_id else None,
+                retry=False,
+            )
+
+    def close(self) -> None:
+        self._celery.close()
+
+
+@asynccontextmanager
+async def open_container(settings: Settings) -> AsyncIterator[Container]:
+    """Connect lazily to everything `settings` names. Raises `UnsafeEnvironment` before anything is opened."""
+    async with AsyncExitStack() as stack:
+        publisher = CeleryPublisher(settings.redis_url.get_secret_value())
+        stack.callback(publisher.close)
+        database = Database(
+            settings.database_url.get_secret_value(),
+            pool_size=settings.database_pool_size,
+            publish=publisher.publish,
+            statement_timeout_seconds=settings.statement_timeout_seconds,
+        )
+        stack.push_async_callback(database.close)
+        redis = Redis.from_url(
+            settings.redis_url.get_secret_value(), socket_timeout=5, socket_connect_timeout=3, health_check_interval=30
+        )
+        stack.push_async_callback(redis.aclose)
+        yield Container(settings=settings, database=database, redis=redis)

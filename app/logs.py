@@ -1,0 +1,49 @@
+"""Structured logging of every process. Ids and counts go into log lines; document text, queries and secrets never do."""
+
+import logging
+import sys
+import traceback
+
+import structlog
+
+from app.settings import Settings
+
+
+def configure_logging(settings: Settings) -> None:
+    """Send structlog and the standard library's loggers to stderr in one format; call once at the start of a process."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer() if settings.log_format == "json" else structlog.dev.ConsoleRenderer()
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.log_level)
+    # Their debug and info lines quote what is sent to models and stored, which no log of ours may hold.
+    for name in ("lightrag", "httpx", "httpcore", "openai", "sqlalchemy.engine"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def where_raised(error: BaseException) -> dict[str, object]:
+    """The type of an exception and its stack as `file:line function`, without its message, which may quote content."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return {
+        "error_type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "stack": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-20:]],
+    }
