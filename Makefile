@@ -21,7 +21,7 @@ dev: setup ## run the whole stack in the foreground; data is kept between runs
 test: setup ## run all tests against real servers
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
-check: setup format lint types imports audit licences ## run every check that needs no server
+check: setup format lint types imports audit licences ## run every check that is not a test of behaviour
 
 format: setup ## check the formatting (write it: .venv/bin/ruff format .)
 	@$(BIN)/ruff format --check .
