@@ -1,0 +1,48 @@
+"""Who a request comes from, and a key as the database hands it out."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from app.db.base import TenantId, WorkspaceId
+
+
+class Role(StrEnum):
+    """What a key may do: read and query, change documents, change workspaces and the graph."""
+
+    READER = "reader"
+    EDITOR = "editor"
+    ADMIN = "admin"
+
+    def covers(self, needed: "Role") -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A verified API key: whose it is, what it may do, and the one workspace it is bound to, if it is."""
+
+    key_id: UUID
+    tenant_id: TenantId
+    role: Role
+    workspace_id: WorkspaceId | None
+
+    def may_see(self, workspace_id: UUID) -> bool:
+        return self.workspace_id is None or self.workspace_id == workspace_id
+
+
+@dataclass(frozen=True)
+class StoredKey:
+    """What `find_api_key` answers; `read_at` is the database's clock, which expiry is measured by."""
+
+    id: UUID
+    tenant_id: UUID
+    tenant_status: str
+    workspace_id: UUID | None
+    role: str
+    secret_hash: bytes
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    read_at: datetime
