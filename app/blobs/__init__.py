@@ -1,0 +1,1 @@
+"""Originals in object storage."""

@@ -1,0 +1,100 @@
+"""Keeps originals in a local folder or an S3 bucket, under keys made of our ids. Which rows point to them is domain business."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from uuid import UUID
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import from_url
+
+from app.errors import NotFound, Unavailable
+
+STREAM_BYTES = 256 * 1024
+
+
+class BlobMissing(NotFound):
+    """The row of an original exists, but the object does not."""
+
+    code = "original_missing"
+    title = "The original is missing"
+
+
+class BlobStoreUnavailable(Unavailable):
+    code = "blob_store_unavailable"
+    title = "The object storage does not answer"
+
+
+@dataclass(frozen=True)
+class StoredBlob:
+    """What was written: the key to find it by, its length in bytes and its SHA-256."""
+
+    key: str
+    size_bytes: int
+    sha256: bytes
+
+
+def blob_key(tenant_id: UUID, workspace_id: UUID, blob_id: UUID) -> str:
+    """Where an original lies. Nothing of a user's choosing is part of it."""
+    return f"{tenant_id}/{workspace_id}/{blob_id}"
+
+
+class BlobStore:
+    """One store for all tenants. An object is there whole or not at all."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is `file:///folder` (created if missing) or `s3://bucket/prefix` (credentials from the environment)."""
+        self._store = from_url(url, mkdir=True) if url.startswith("file:") else from_url(url)
+
+    async def put(self, key: str, chunks: AsyncIterator[bytes]) -> StoredBlob:
+        """Write a stream. What `chunks` raises is raised on, and nothing is left behind; raises BlobStoreUnavailable."""
+        digest = sha256()
+        size = 0
+
+        async def counted() -> AsyncIterator[bytes]:
+            nonlocal size
+            async for chunk in chunks:
+                digest.update(chunk)
+                size += len(chunk)
+                yield chunk
+
+        with _translated(key):
+            await obstore.put_async(self._store, key, counted())
+        return StoredBlob(key, size, digest.digest())
+
+    async def stream(self, key: str) -> AsyncIterator[bytes]:
+        """The object piece by piece; raises BlobMissing or BlobStoreUnavailable."""
+        with _translated(key):
+            result = await obstore.get_async(self._store, key)
+            async for chunk in result.stream(STREAM_BYTES):
+                yield bytes(chunk)
+
+    async def fetch(self, key: str, path: Path) -> None:
+        """Copy the object to a local file; raises BlobMissing or BlobStoreUnavailable."""
+        # A worker's own scratch file: these writes go to the page cache and do not block the loop for long.
+        with path.open("wb") as file:
+            async for chunk in self.stream(key):
+                file.write(chunk)
+
+    async def delete(self, keys: Iterable[str]) -> None:
+        """Remove objects; one that is not there is no error. Raises BlobStoreUnavailable."""
+        for key in keys:
+            try:
+                with _translated(key):
+                    await obstore.delete_async(self._store, key)
+            except BlobMissing:
+                continue
+
+
+@contextmanager
+def _translated(key: str) -> Iterator[None]:
+    """Errors of the storage client as ours; they are not chained to the log's eye, for they quote paths only."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BlobMissing("the original is no longer in the object storage", key=key) from error
+    except (BaseError, OSError) as error:
+        raise BlobStoreUnavailable("the object storage did not do what was asked", key=key) from error
