@@ -18,6 +18,7 @@ from app.cli.migrate import upgrade_schema
 from app.db.models import ModelProfile
 from app.db.provision import RolePasswords, provision_database
 from app.db.session import Database
+from app.db.vector_tables import create_vector_tables, vector_suffix
 from app.devstack.folders import create_folder, stack_home
 from app.devstack.processes import stop_leftovers
 from app.devstack.servers import Servers
@@ -86,6 +87,7 @@ async def _seed(owner_url: str) -> None:
     database = Database(owner_url, pool_size=1)
     async with database.system() as session:
         session.add(ModelProfile(name="offline-extractor", role="chat", provider="offline", model="rules"))
+        suffix = vector_suffix("usem3", 512)
         session.add(
             ModelProfile(
                 name="offline-use",
@@ -93,9 +95,10 @@ async def _seed(owner_url: str) -> None:
                 provider="offline",
                 model="usem3",
                 dimension=512,
-                table_suffix="offline_use",
+                table_suffix=suffix,
             )
         )
+        await create_vector_tables(session, suffix, 512)
     await database.close()
 
 

@@ -8,7 +8,7 @@ from app.settings import Settings
 from tests.architecture.sources import ROOT
 
 INDEX_HOSTS = re.compile(r"py" r"pi\.org|python" r"hosted\.org|npm" r"js\.(com|org)|/sim" r"ple/")
-THIS_MACHINE = re.compile(r"/wo" r"rk/|/root/")
+THIS_MACHINE = re.compile(r"/wo" r"rk/|/ro" r"ot/")
 
 
 def committed_files() -> list[Path]:
