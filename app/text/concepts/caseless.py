@@ -32,7 +32,7 @@ def caseless_words(token: Token) -> Iterator[str]:
             yield word
     elif token.script is Script.CJK:
         for word in cjk_words(token.text):
-            if len(word) >= MIN_CJK_CHARS and not _HIRAGANA.match(word) and normalise(word) not in STOP_WORDS:
+            if len(word) >= MIN_CJK_CHARS and not is_hiragana(word) and normalise(word) not in STOP_WORDS:
                 yield word
     else:
         yield from unspaced_pieces(token.text)
@@ -64,6 +64,16 @@ def cjk_words(run: str) -> Iterator[str]:
             yield part
         else:
             yield from rjieba.cut(part)
+
+
+def is_katakana(word: str) -> bool:
+    """Whether a word is written in the kana of foreign names and terms."""
+    return _KATAKANA.match(word) is not None
+
+
+def is_hiragana(word: str) -> bool:
+    """Whether a word is written in the kana of endings and function words."""
+    return _HIRAGANA.match(word) is not None
 
 
 def unspaced_pieces(run: str) -> Iterator[str]:

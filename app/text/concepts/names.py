@@ -7,9 +7,12 @@ from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
 from app.text.concepts.words import Script, Token, normalise
 
 MAX_NAME_TOKENS = 7
-CONNECTORS = frozenset(
-    "of the de da di du del van von der la le el al bin ibn and & for und y e et upon on den".split()
-)
+# fmt: off
+CONNECTORS = frozenset({
+    "of", "the", "de", "da", "di", "du", "del", "van", "von", "der", "la", "le", "el", "al", "bin", "ibn", "and", "&", "for",
+    "und", "y", "e", "et", "upon",
+})
+# fmt: on
 _MAX_CONNECTORS_IN_ROW = 2
 _INITIAL_CHARS = 2
 _IDENTIFIER_CHARS = frozenset("_+#")

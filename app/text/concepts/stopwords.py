@@ -93,7 +93,11 @@ BY_LANGUAGE: dict[str, frozenset[str]] = {
     language: frozenset(normalise(word) for word in words.split()) for language, words in _WORDS.items()
 }
 # Function words of one language that name things in English; losing "war" in English costs more than keeping it in German.
-_CONTENT_IN_ENGLISH = frozenset("bin car con die dies dove door era hat man pour son tan toe want war".split())
+# fmt: off
+_CONTENT_IN_ENGLISH = frozenset({
+    "bin", "car", "con", "die", "dies", "dove", "door", "era", "hat", "man", "pour", "son", "tan", "toe", "want", "war",
+})
+# fmt: on
 FUNCTION_WORDS: frozenset[str] = frozenset[str]().union(*BY_LANGUAGE.values())
 """Function words of every language here."""
 STOP_WORDS: frozenset[str] = FUNCTION_WORDS - _CONTENT_IN_ENGLISH
