@@ -1,0 +1,1 @@
+"""The graph engine: LightRAG on Postgres. The only package that imports `lightrag`."""

@@ -1,0 +1,203 @@
+"""The engine's connections: one pool a process that runs every statement inside the fence of one workspace.
+
+It takes the place of the pool that LightRAG would make from `POSTGRES_*` variables. Which workspace a task works for
+travels in a context variable; without one the engine's tables look empty.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from lightrag.kg.postgres_impl import ClientManager, PostgreSQLDB
+from pgvector.asyncpg import register_vector
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from app.settings import Settings, refuse_engine_hijack
+
+_workspace: ContextVar[str] = ContextVar("engine_workspace", default="")
+
+CONNECT_TIMEOUT_SECONDS = 10
+# A statement that the server does not end in time is given up by the client a little later: the network is gone.
+TIMEOUT_MARGIN_SECONDS = 5
+# A refused or lost connection is tried again within about two seconds; longer outages are the caller's to wait for.
+ATTEMPTS = 3
+BACKOFF_SECONDS = 0.3
+BACKOFF_MAX_SECONDS = 1.5
+
+
+@contextmanager
+def engine_workspace(name: str) -> Iterator[None]:
+    """Everything the engine runs inside, tasks started there included, sees and writes this workspace only."""
+    token = _workspace.set(name)
+    try:
+        yield
+    finally:
+        _workspace.reset(token)
+
+
+def current_workspace() -> str:
+    """The engine name of the workspace this task works for, or ''."""
+    return _workspace.get()
+
+
+class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
+    """A connection that remembers which workspace its session is set to, so that setting it costs only a change."""
+
+    entered = ""
+
+    async def enter(self, name: str) -> None:
+        if self.entered != name:
+            await self.execute("SELECT set_config('app.workspace',$1,false)", name)
+            self.entered = name
+
+
+class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
+    """LightRAG's database object over our pool, as the engine's role: fenced, bounded, without DDL.
+
+    A lost connection is replaced by the pool itself, so an error never closes the pool under other tenants (facts F8).
+    """
+
+    def __init__(self, url: str, *, pool_size: int, statement_timeout_seconds: float) -> None:
+        # The base class wants these fields; what connects is the URL, so that no password lies about in clear.
+        super().__init__(
+            {
+                "host": None,
+                "port": None,
+                "user": "",
+                "password": "",
+                "database": "",
+                "workspace": None,
+                "max_connections": pool_size,
+                "enable_vector": True,
+                "connection_retry_attempts": ATTEMPTS,
+                "connection_retry_backoff": BACKOFF_SECONDS,
+                "connection_retry_backoff_max": BACKOFF_MAX_SECONDS,
+                "pool_close_timeout": CONNECT_TIMEOUT_SECONDS,
+            }
+        )
+        # The server's farewell to a connection is a lost connection too, and so is the driver's complaint when the
+        # farewell has come but the end of the stream has not.
+        self._transient_exceptions += (
+            asyncpg.AdminShutdownError,
+            asyncpg.CrashShutdownError,
+            asyncpg.InternalClientError,
+        )
+        self._url = url
+        self._statement_timeout_seconds = statement_timeout_seconds
+        self._loop = asyncio.get_running_loop()
+
+    async def initdb(self) -> None:
+        """Open the pool. Nothing connects before the first statement, so a process starts without its database."""
+        self.pool = await asyncpg.create_pool(
+            self._url,
+            min_size=0,
+            max_size=self.max,
+            timeout=CONNECT_TIMEOUT_SECONDS,
+            command_timeout=self._statement_timeout_seconds + TIMEOUT_MARGIN_SECONDS,
+            connection_class=EngineConnection,
+            init=register_vector,
+            setup=_enter_workspace,
+            reset=_keep_session,
+            server_settings={
+                "application_name": "trellis engine",
+                "statement_timeout": str(int(self._statement_timeout_seconds * 1000)),
+                # Without these a small tenant gets a fraction of its results from the shared index (facts F13).
+                "hnsw.iterative_scan": "strict_order",
+                "hnsw.ef_search": "100",
+            },
+        )
+
+    async def _before_sleep(self, retry_state: RetryCallState) -> None:
+        """Keep the pool between two attempts: it replaces dead connections one by one."""
+
+    async def check_tables(self) -> None:
+        """Leave the schema to the migrations."""
+
+    async def _create_vector_index(self, table_name: str, embedding_dim: int) -> None:
+        """Leave indexes to the registration of the embedding profile."""
+
+    async def fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
+        """Rows of one statement inside the workspace's fence; a lost connection is tried again."""
+
+        async def run(connection: asyncpg.Connection) -> Any:
+            return await connection.fetch(statement, *arguments)
+
+        rows: Sequence[Any] = await self._run_with_retry(run)
+        return rows
+
+    @asynccontextmanager
+    async def transaction(self, tenant_id: UUID | None = None) -> AsyncIterator[asyncpg.Connection]:
+        """One transaction inside the workspace's fence, and inside the tenant's where our own tables are touched too.
+
+        Beginning it is tried again over a lost connection; what happens inside is not.
+        """
+        await self._ensure_pool()
+        connection, transaction = await self._begin()
+        try:
+            async with transaction:
+                if tenant_id is not None:
+                    await connection.execute("SELECT set_config('app.tenant_id',$1,true)", str(tenant_id))
+                yield connection
+        finally:
+            await self.pool.release(connection)
+
+    async def _begin(self) -> tuple[Any, Any]:
+        """A connection that has answered, and a transaction of it that is yet to be entered."""
+        async for attempt in AsyncRetrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            retry=retry_if_exception_type(self._transient_exceptions),
+            wait=wait_exponential(multiplier=BACKOFF_SECONDS, max=BACKOFF_MAX_SECONDS),
+            reraise=True,
+        ):
+            with attempt:
+                connection = await self.pool.acquire(timeout=CONNECT_TIMEOUT_SECONDS)
+                try:
+                    await connection.execute("SELECT 1")
+                except BaseException:
+                    await self.pool.release(connection)
+                    raise
+                return connection, connection.transaction()
+        raise AssertionError("the last attempt returns or raises")
+
+    async def close(self) -> None:
+        """Close the pool and make room for another one."""
+        if ClientManager._instances["db"] is self:
+            ClientManager._instances.update(db=None, ref_count=0, vector_signature=None)
+        await self._reset_pool()
+
+
+async def _enter_workspace(connection: Any) -> None:
+    await connection.enter(_workspace.get())
+
+
+async def _keep_session(connection: Any) -> None:
+    """Nothing to undo: asyncpg has rolled back what was open, and `enter` sets the workspace of the next user.
+
+    The statement that LightRAG resets with is half of all its round trips (facts, section 11).
+    """
+
+
+async def open_engine_database(settings: Settings) -> EngineDatabase:
+    """The process's pool, bound to the running loop; LightRAG's storages find it where they look for their own.
+
+    Raises `UnsafeEnvironment` where the surroundings would redirect LightRAG (facts F9), and RuntimeError if there is a
+    pool already: LightRAG knows one database a process.
+    """
+    refuse_engine_hijack()
+    if ClientManager._instances["db"] is not None:
+        raise RuntimeError("the engine's pool of this process is open already")
+    database = EngineDatabase(
+        settings.engine_database_url.get_secret_value(),
+        pool_size=settings.engine_pool_size,
+        statement_timeout_seconds=settings.statement_timeout_seconds,
+    )
+    await database.initdb()
+    # The lock is LightRAG's and may still belong to a loop that is gone. The count of one is our own use: the pool stays
+    # open when the last instance is closed. Without a signature LightRAG does not compare its environment with ours.
+    ClientManager._lock = asyncio.Lock()
+    ClientManager._instances.update(db=database, ref_count=1, vector_signature=None)
+    return database
