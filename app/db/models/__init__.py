@@ -1,6 +1,7 @@
 """Every table of ours, one module a topic; importing this package fills `Base.metadata`."""
 
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
+from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPosting
 from app.db.models.model_profile import ModelProfile
 from app.db.models.passage import Chunk, Mention, Passage
 from app.db.models.tenant import ApiKey, Tenant
@@ -11,14 +12,18 @@ __all__ = [
     "ApiKey",
     "Blob",
     "Chunk",
+    "ConceptPosting",
     "CorpusVersion",
     "Document",
     "IndexState",
+    "LazyPassage",
+    "LazyVersion",
     "LiveVersion",
     "Mention",
     "ModelProfile",
     "Passage",
     "Tenant",
+    "TermPosting",
     "UsageEvent",
     "Version",
     "Workspace",
