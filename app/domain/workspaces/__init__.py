@@ -1,0 +1,1 @@
+"""Workspaces: a corpus of a tenant, how it is indexed, and which models it uses."""

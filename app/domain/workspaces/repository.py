@@ -1,0 +1,80 @@
+"""Queries for workspaces and for the model profiles they name."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Select, select, tuple_
+from sqlalchemy.orm import aliased
+
+from app.db.models import CorpusVersion, ModelProfile, Workspace, WorkspaceLease
+from app.db.repository import TenantRepository
+from app.domain.workspaces.errors import UnknownModel, WorkspaceNotFound
+
+ChatProfile = aliased(ModelProfile)
+EmbeddingProfile = aliased(ModelProfile)
+
+
+@dataclass(frozen=True)
+class WorkspaceRecord:
+    """A workspace with the names of its models; `chat_model` is None where no chat model is used."""
+
+    row: Workspace
+    embedding_model: str
+    chat_model: str | None
+
+
+class WorkspaceRepository(TenantRepository):
+    async def get(self, workspace_id: UUID, *, for_update: bool = False) -> WorkspaceRecord:
+        """Raises WorkspaceNotFound. `for_update` makes concurrent changes of one workspace wait for each other."""
+        query = self._records().where(Workspace.id == workspace_id)
+        if for_update:
+            query = query.with_for_update(of=Workspace)
+        found = (await self.session.execute(query)).one_or_none()
+        if found is None:
+            raise WorkspaceNotFound.of(workspace_id)
+        return WorkspaceRecord(found[0], found[1], found[2])
+
+    async def list(
+        self, *, only: UUID | None, after: tuple[datetime, UUID] | None, limit: int
+    ) -> "list[WorkspaceRecord]":
+        """In order of creation, from the first after `after`; `only` is the workspace that the caller's key is bound to."""
+        query = self._records().order_by(Workspace.created_at, Workspace.id).limit(limit)
+        if only is not None:
+            query = query.where(Workspace.id == only)
+        if after is not None:
+            query = query.where(tuple_(Workspace.created_at, Workspace.id) > tuple_(*after))
+        return [WorkspaceRecord(row[0], row[1], row[2]) for row in await self.session.execute(query)]
+
+    async def name_is_taken(self, name: str) -> bool:
+        return await self.session.scalar(self.rows(Workspace, Workspace.name == name)) is not None
+
+    async def add(self, workspace: Workspace) -> None:
+        """Store a workspace with the two small rows beside it that writers need."""
+        self.session.add(workspace)
+        await self.session.flush()
+        self.session.add(CorpusVersion(tenant_id=workspace.tenant_id, workspace_id=workspace.id))
+        self.session.add(WorkspaceLease(tenant_id=workspace.tenant_id, workspace_id=workspace.id))
+        await self.session.flush()
+
+    async def corpus_version(self, workspace_id: UUID) -> int:
+        found = await self.session.scalar(self.rows(CorpusVersion, CorpusVersion.workspace_id == workspace_id))
+        if found is None:
+            raise WorkspaceNotFound.of(workspace_id)
+        return found.version
+
+    async def model_id(self, name: str, role: str) -> UUID:
+        """Raises UnknownModel, naming those there are."""
+        profiles = await self.session.scalars(select(ModelProfile).where(ModelProfile.role == role))
+        known = {profile.name: profile.id for profile in profiles}
+        if name not in known:
+            raise UnknownModel(f"There is no {role} model {name!r}.", model=name, role=role, known=sorted(known))
+        return known[name]
+
+    def _records(self) -> "Select[Workspace, str, str]":
+        return (
+            select(Workspace, EmbeddingProfile.name, ChatProfile.name)
+            .join(EmbeddingProfile, EmbeddingProfile.id == Workspace.embedding_profile_id)
+            .outerjoin(ChatProfile, ChatProfile.id == Workspace.chat_profile_id)
+            .where(Workspace.tenant_id == self.session.tenant_id)
+        )
