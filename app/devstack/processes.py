@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -33,6 +33,7 @@ class Child:
     log: Path
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 30
+    _asked: bool = field(default=False, init=False)
 
     def ended(self) -> bool:
         return self.process.poll() is not None
@@ -42,10 +43,15 @@ class Child:
             f"{self.name} ended with exit code {self.process.poll()}; the end of {self.log}:\n{log_tail(self.log)}"
         )
 
+    def ask_to_stop(self) -> None:
+        if not self.ended() and not self._asked:
+            self._asked = True
+            self.process.send_signal(self.stop_signal)
+
     def stop(self) -> None:
         """Ask it to end, wait, and kill it with all that it started if it does not."""
         if not self.ended():
-            self.process.send_signal(self.stop_signal)
+            self.ask_to_stop()
             try:
                 self.process.wait(self.stop_seconds)
             except subprocess.TimeoutExpired:

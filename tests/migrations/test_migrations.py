@@ -8,8 +8,8 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 
-from app.cli.migrate import alembic_config, upgrade_schema
 from app.db.provision import drop_database, provision_database
+from app.db.schema import alembic_config, upgrade_schema
 from tests.cluster import Cluster
 
 SCHEMA = """

@@ -1,0 +1,9 @@
+"""`trellis demo`."""
+
+
+class DemoFailed(RuntimeError):
+    """x"""
+
+
+def demo() -> None:
+    """x"""

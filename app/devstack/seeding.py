@@ -1,0 +1,75 @@
+"""What a new installation of the development stack holds: the offline models, a tenant, and a key to work with."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.dialects.postgresql import insert
+
+from app.db.models import ModelProfile
+from app.db.session import Database
+from app.db.vector_tables import create_vector_tables, vector_suffix
+from app.domain.tenants.records import Role
+from app.domain.tenants.service import Authenticator, TenantNotFound, TenantService
+from app.errors import Unauthenticated
+
+TENANT = "development"
+
+
+def seed(owner_url: str, folder: Path) -> str:
+    """Make what is missing; the text of an admin's API key of the development tenant, the same on every run."""
+    file = folder / "api-key"
+    kept = file.read_text() if file.exists() else None
+    key = asyncio.run(_seed(owner_url, kept))
+    if key != kept:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
+            output.write(key)
+    return key
+
+
+async def register_offline_models(database: Database) -> None:
+    """The offline model profiles, as `trellis model add` would register them."""
+    suffix = vector_suffix("usem3", 512)
+    rows: list[dict[str, Any]] = [
+        {"name": "offline-extractor", "role": "chat", "provider": "offline", "model": "rules"},
+        {
+            "name": "offline-use",
+            "role": "embedding",
+            "provider": "offline",
+            "model": "usem3",
+            "dimension": 512,
+            "table_suffix": suffix,
+        },
+    ]
+    async with database.system() as session:
+        for row in rows:
+            await session.execute(insert(ModelProfile).values(**row).on_conflict_do_nothing())
+        await create_vector_tables(session, suffix, 512)
+
+
+async def _seed(owner_url: str, kept_key: str | None) -> str:
+    database = Database(owner_url, pool_size=2)
+    try:
+        await register_offline_models(database)
+        if kept_key is not None and await _is_valid(database, kept_key):
+            return kept_key
+        return await _new_key(TenantService(database))
+    finally:
+        await database.close()
+
+
+async def _is_valid(database: Database, key: str) -> bool:
+    try:
+        await Authenticator(database).verify(key)
+    except Unauthenticated:
+        return False
+    return True
+
+
+async def _new_key(tenants: TenantService) -> str:
+    try:
+        tenant = await tenants.get_tenant(TENANT)
+    except TenantNotFound:
+        tenant = await tenants.create_tenant(TENANT)
+    return await tenants.create_key(tenant.id, name="trellis dev", role=Role.ADMIN)
