@@ -9,12 +9,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 from sqlalchemy import Connection, event, text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, SessionTransaction
 
 # Told what a committed transaction left in its outbox. Losing a message is not an error: the rows are the truth.
 Publish = Callable[[Sequence[Any]], Awaitable[None]]
+
+# What a unit of work raises when the database is away; connecting raises the driver's own errors, unwrapped.
+CONNECTION_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
 class _TenantSyncSession(Session):

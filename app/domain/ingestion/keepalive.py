@@ -1,0 +1,46 @@
+"""Keeps a lease alive while a block runs, and stops the block when the lease is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from app.db.session import CONNECTION_ERRORS
+
+# Often enough that a cancelled or deleted document stops its work within seconds, whatever the lease's length.
+LONGEST_BEAT_SECONDS = 3.0
+
+
+@asynccontextmanager
+async def kept_alive(
+    extend: Callable[[], Awaitable[bool]], lease_seconds: float, lost: Callable[[], Exception]
+) -> AsyncIterator[None]:
+    """Call `extend` again and again; once it says False, or could not be asked for `lease_seconds`, the block is
+    cancelled and `lost()` raised in its place."""
+    try:
+        async with asyncio.timeout(None) as scope:
+            beat = asyncio.create_task(_beat(extend, lease_seconds, scope))
+            try:
+                yield
+            finally:
+                beat.cancel()
+                await asyncio.wait([beat])
+    except TimeoutError:
+        if scope.expired():
+            raise lost() from None
+        raise
+
+
+async def _beat(extend: Callable[[], Awaitable[bool]], lease_seconds: float, scope: asyncio.Timeout) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + lease_seconds
+    while loop.time() < deadline:
+        await asyncio.sleep(min(lease_seconds / 3, LONGEST_BEAT_SECONDS))
+        asked_at = loop.time()
+        try:
+            async with asyncio.timeout_at(deadline):
+                if not await extend():
+                    break
+        except CONNECTION_ERRORS:
+            continue  # the database is away; the lease holds until its deadline
+        deadline = asked_at + lease_seconds
+    scope.reschedule(loop.time())

@@ -1,0 +1,120 @@
+"""The exclusive right to write a workspace's graph: a row with an owner, an expiry and an epoch that only grows.
+
+LightRAG allows one writing process per workspace and enforces nothing (facts F1, F2), so inserts, removals and merges
+of entities all happen inside `WorkspaceLeases.hold`. Engines read the epoch from the `Lease` they are given.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import uuid4
+
+import structlog
+from sqlalchemy import func, or_, update
+
+from app.db.models import WorkspaceLease
+from app.db.session import CONNECTION_ERRORS, Database, TenantSession
+from app.domain.ingestion.keepalive import kept_alive
+from app.errors import Unavailable
+from app.retrieval.contract import Lease, WorkspaceBusy, WorkspaceRef
+
+logger = structlog.stdlib.get_logger(__name__)
+
+POLL_SECONDS = 0.1
+
+
+class LeaseLost(Unavailable):
+    """The holder was too slow to keep its lease; somebody else may write now."""
+
+    code = "lease_lost"
+    title = "The workspace's lease was lost"
+
+
+class WorkspaceLeases:
+    """Takes, keeps and releases the write leases of workspaces, each step in a transaction of its own."""
+
+    def __init__(self, database: Database, lease_seconds: float) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+
+    @asynccontextmanager
+    async def hold(self, ref: WorkspaceRef, *, wait_seconds: float) -> AsyncIterator[Lease]:
+        """Hold the lease for the block. Raises WorkspaceBusy if it is not free in time, LeaseLost if it is lost inside."""
+        lease = await self._wait(ref, wait_seconds)
+        try:
+            async with kept_alive(lambda: self._extend(lease), self._lease_seconds, _lost):
+                yield lease
+        finally:
+            # Also when the block was cancelled: the next writer should not have to wait for the expiry.
+            await asyncio.shield(asyncio.ensure_future(self._release(lease)))
+
+    async def take(self, ref: WorkspaceRef) -> Lease | None:
+        """The lease, if it is free or has expired; whoever held it before is fenced by the epoch from now on."""
+        owner = uuid4().hex
+        statement = (
+            update(WorkspaceLease)
+            .where(
+                WorkspaceLease.tenant_id == ref.tenant_id,
+                WorkspaceLease.workspace_id == ref.workspace_id,
+                or_(WorkspaceLease.owner.is_(None), WorkspaceLease.expires_at < func.clock_timestamp()),
+            )
+            .values(
+                owner=owner,
+                epoch=WorkspaceLease.epoch + 1,
+                expires_at=func.clock_timestamp() + timedelta(seconds=self._lease_seconds),
+            )
+            .returning(WorkspaceLease.epoch)
+            .execution_options(synchronize_session=False)
+        )
+        async with self._database.tenant(ref.tenant_id) as session:
+            epoch = await session.scalar(statement)
+        return None if epoch is None else Lease(ref, owner, epoch)
+
+    async def _wait(self, ref: WorkspaceRef, wait_seconds: float) -> Lease:
+        deadline = asyncio.get_running_loop().time() + wait_seconds
+        while (lease := await self.take(ref)) is None:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise WorkspaceBusy("another write of this workspace is under way", retry_after_seconds=5)
+            await asyncio.sleep(POLL_SECONDS)
+        return lease
+
+    async def _extend(self, lease: Lease) -> bool:
+        async with self._database.tenant(lease.ref.tenant_id) as session:
+            return await _change(
+                session, lease, expires_at=func.clock_timestamp() + timedelta(seconds=self._lease_seconds)
+            )
+
+    async def _release(self, lease: Lease) -> None:
+        try:
+            async with self._database.tenant(lease.ref.tenant_id) as session:
+                await _change(session, lease, owner=None, expires_at=None)
+        except CONNECTION_ERRORS as error:
+            # The work inside is done or has failed for its own reasons; the lease runs out by itself.
+            logger.warning("lease_not_released", error_type=type(error).__name__)
+
+
+async def confirm(session: TenantSession, lease: Lease) -> None:
+    """Fence this transaction: nobody can take the lease before it ends. Raises LeaseLost if somebody has."""
+    if not await _change(session, lease, owner=lease.owner):
+        raise LeaseLost("another writer has taken over this workspace")
+
+
+async def _change(session: TenantSession, lease: Lease, **values: object) -> bool:
+    statement = (
+        update(WorkspaceLease)
+        .where(
+            WorkspaceLease.tenant_id == lease.ref.tenant_id,
+            WorkspaceLease.workspace_id == lease.ref.workspace_id,
+            WorkspaceLease.owner == lease.owner,
+            WorkspaceLease.epoch == lease.epoch,
+        )
+        .values(**values)
+        .returning(WorkspaceLease.epoch)
+        .execution_options(synchronize_session=False)
+    )
+    return await session.scalar(statement) is not None
+
+
+def _lost() -> Exception:
+    return LeaseLost("this workspace's lease ran out before the work was done")

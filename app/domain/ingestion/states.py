@@ -1,0 +1,301 @@
+"""The state machine of an index, per version and engine. Every transition is one guarded UPDATE in this module.
+
+    queued ──claim──▶ running ──finish──▶ ready | partial
+      ▲ ▲               │ │ └────fail────▶ failed          (also: claim, when the attempts are used up)
+      │ └─put_back──────┘ └────cancel────▶ cancelled       (also from queued)
+      └──────retry─────── failed | partial | cancelled     (only when clean)
+
+    clean ──begin_merge──▶ purging ──finish | mark_clean──▶ clean
+
+`purging` says that the graph engine may hold something of a version that is not trusted. It is set before the engine
+writes and outlives the attempt: the next attempt removes it first, and after a final failure a purge does.
+
+A running state belongs to the owner of its lease: an attempt whose lease was taken over, cancelled or deleted finds no
+row to change, gets `ClaimLost`, and its transaction rolls back. When to change a state is decided elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, and_, exists, func, literal, or_, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import aliased
+
+from app.db.models import IndexState
+from app.db.session import TenantSession
+from app.errors import Conflict
+from app.retrieval.contract import Engine
+
+WAITING = "waiting_for_workspace"
+RETRYABLE = ("failed", "partial", "cancelled")
+
+
+class ClaimLost(Conflict):
+    """The attempt is over: somebody else took its lease, cancelled it, or deleted the document."""
+
+    code = "claim_lost"
+    title = "The work was taken away"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right of one attempt to work on one version for one engine, as long as its lease is kept alive."""
+
+    tenant_id: UUID
+    workspace_id: UUID
+    version_id: UUID
+    engine: Engine
+    owner: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an attempt ended: the state it left, and whether the graph engine must be cleaned up after it."""
+
+    state: str
+    is_purging: bool
+
+
+class IndexStates:
+    """Transitions within the caller's transaction. Times are the database's own."""
+
+    def __init__(self, session: TenantSession) -> None:
+        self.session = session
+
+    async def claim(
+        self, version_id: UUID, engine: Engine, owner: str, *, lease_seconds: float, max_attempts: int
+    ) -> Claim | Ended | None:
+        """Take a queued state, or a running one whose lease ran out. None if there is nothing to take.
+
+        `Ended` if this would have been one attempt too many: the state is `failed` then. The graph can be claimed only
+        once the version's passages are there, that is after its lazy index.
+        """
+        free = (
+            *self._at(version_id, engine),
+            or_(
+                IndexState.state == "queued",
+                and_(IndexState.state == "running", IndexState.lease_expires_at < func.clock_timestamp()),
+            ),
+            *([self._lazy_is_ready(version_id)] if engine == "graph" else []),
+        )
+        row = await self._change(
+            (*free, IndexState.attempts < max_attempts),
+            state="running",
+            stage="starting",
+            attempts=IndexState.attempts + 1,
+            lease_owner=owner,
+            lease_expires_at=_expiry(lease_seconds),
+            started_at=func.coalesce(IndexState.started_at, func.clock_timestamp()),
+            finished_at=None,
+        )
+        if row is not None:
+            return Claim(self.session.tenant_id, row.workspace_id, version_id, engine, owner, row.attempts)
+        row = await self._change(
+            (*free, IndexState.attempts >= max_attempts),
+            **_failed(
+                "too_many_attempts", func.coalesce(IndexState.error_detail, f"gave up after {max_attempts} attempts")
+            ),
+        )
+        return _ended(row)
+
+    async def extend(self, claim: Claim, lease_seconds: float) -> bool:
+        """Keep the claim alive; False if it is lost."""
+        statement = update(IndexState).where(*self._mine(claim)).values(lease_expires_at=_expiry(lease_seconds))
+        return await self._first(statement) is not None
+
+    async def progress(
+        self,
+        claim: Claim,
+        *,
+        stage: str | None = None,
+        chunks: tuple[int, int] | None = None,
+        stage_ms: Mapping[str, float] | None = None,
+    ) -> None:
+        """Say how far the attempt is; `chunks` is (done, total). Raises ClaimLost."""
+        values: dict[str, Any] = {}
+        if stage is not None:
+            values["stage"] = stage
+        if chunks is not None:
+            values["chunks_done"], values["chunks_total"] = chunks
+        if stage_ms:
+            values["stage_ms"] = _merged(stage_ms)
+        await self._change_mine(claim, **values)
+
+    async def begin_merge(self, claim: Claim) -> None:
+        """Note, before the graph engine writes, that it may hold something untrusted from now on. Raises ClaimLost."""
+        await self._change_mine(claim, stage="merging", cleanliness="purging")
+
+    async def finish(
+        self,
+        claim: Claim,
+        state: str,
+        *,
+        error: tuple[str, str] | None = None,
+        stage_ms: Mapping[str, float] | None = None,
+    ) -> None:
+        """running → ready, or partial with `error` (code, sentence). Raises ClaimLost."""
+        code, detail = error or (None, None)
+        await self._change_mine(
+            claim,
+            state=state,
+            cleanliness="clean",
+            stage="done",
+            error_code=code,
+            error_detail=detail,
+            lease_owner=None,
+            lease_expires_at=None,
+            finished_at=func.clock_timestamp(),
+            stage_ms=_merged(stage_ms or {}),
+        )
+
+    async def fail(self, claim: Claim, code: str, detail: str) -> Ended:
+        """running → failed. Raises ClaimLost."""
+        row = await self._change_mine(claim, **_failed(code, detail))
+        return Ended("failed", row.cleanliness == "purging")
+
+    async def fail_dependent_graph(self, version_id: UUID, code: str, detail: str) -> None:
+        """queued → failed for the graph of a version whose text will never be there."""
+        await self._change((*self._at(version_id, "graph"), IndexState.state == "queued"), **_failed(code, detail))
+
+    async def put_back(self, claim: Claim, *, error: tuple[str, str] | None = None) -> None:
+        """running → queued after an attempt that failed and may be repeated. Raises ClaimLost."""
+        code, detail = error or (None, None)
+        await self._change_mine(claim, **_queued(code, detail))
+
+    async def hand_back(self, claim: Claim, *, stage: str = "queued") -> None:
+        """running → queued for an attempt that did nothing wrong, so that it is not counted. Raises ClaimLost."""
+        await self._change_mine(claim, **_queued(None, None) | {"attempts": IndexState.attempts - 1, "stage": stage})
+
+    async def cancel(self, version_id: UUID, engine: Engine) -> bool:
+        """queued or running → cancelled; whoever works on it loses its claim. False if it was in a final state."""
+        row = await self._change(
+            (*self._at(version_id, engine), IndexState.state.in_(("queued", "running"))),
+            state="cancelled",
+            stage="cancelled",
+            lease_owner=None,
+            lease_expires_at=None,
+            finished_at=func.clock_timestamp(),
+        )
+        return row is not None
+
+    async def retry(self, version_id: UUID, engine: Engine) -> bool:
+        """failed, partial or cancelled → queued with all attempts before it; False in any other state or while purging."""
+        row = await self._change(
+            (
+                *self._at(version_id, engine),
+                IndexState.state.in_(RETRYABLE),
+                IndexState.cleanliness == "clean",
+            ),
+            **_queued(None, None) | {"attempts": 0, "queued_at": func.clock_timestamp(), "started_at": None},
+        )
+        return row is not None
+
+    async def mark_clean(self, version_id: UUID, engine: Engine = "graph") -> bool:
+        """purging → clean, after the engine was seen to hold nothing of the version; False while an attempt is open."""
+        row = await self._change(
+            (
+                *self._at(version_id, engine),
+                IndexState.cleanliness == "purging",
+                IndexState.state.not_in(("queued", "running")),
+            ),
+            cleanliness="clean",
+        )
+        return row is not None
+
+    async def mark_sent(self, version_ids: list[UUID]) -> None:
+        """Note that the jobs of these queued states were sent again, so that the next sweep does not repeat it."""
+        await self._change((IndexState.version_id.in_(version_ids), IndexState.state == "queued"))
+
+    async def add_usage(self, version_id: UUID, engine: Engine, *, calls: int, tokens_in: int, tokens_out: int) -> None:
+        """Count model calls, whatever became of the attempt that made them; not a transition."""
+        await self.session.execute(
+            update(IndexState)
+            .where(*self._at(version_id, engine))
+            .values(
+                model_calls=IndexState.model_calls + calls,
+                tokens_in=IndexState.tokens_in + tokens_in,
+                tokens_out=IndexState.tokens_out + tokens_out,
+            )
+        )
+
+    def _at(self, version_id: UUID, engine: Engine) -> tuple[ColumnElement[bool], ...]:
+        return (IndexState.version_id == version_id, IndexState.engine == engine)
+
+    def _mine(self, claim: Claim) -> tuple[ColumnElement[bool], ...]:
+        return (
+            IndexState.tenant_id == claim.tenant_id,
+            *self._at(claim.version_id, claim.engine),
+            IndexState.state == "running",
+            IndexState.lease_owner == claim.owner,
+        )
+
+    def _lazy_is_ready(self, version_id: UUID) -> ColumnElement[bool]:
+        lazy = aliased(IndexState)
+        return exists().where(
+            lazy.tenant_id == self.session.tenant_id,
+            lazy.version_id == version_id,
+            lazy.engine == "lazy",
+            lazy.state == "ready",
+        )
+
+    async def _change_mine(self, claim: Claim, **values: Any) -> Row[Any]:
+        row = await self._change(self._mine(claim), **values)
+        if row is None:
+            raise ClaimLost("another worker has this version, or it was cancelled or deleted")
+        return row
+
+    async def _change(self, guards: tuple[ColumnElement[bool], ...], **values: Any) -> Row[Any] | None:
+        return await self._first(
+            update(IndexState)
+            .where(IndexState.tenant_id == self.session.tenant_id, *guards)
+            .values(changed_at=func.clock_timestamp(), **values)
+        )
+
+    async def _first(self, statement: Any) -> Row[Any] | None:
+        # The session's identity map is not kept in step: states are read back by queries, never by held objects.
+        statement = statement.execution_options(synchronize_session=False).returning(
+            IndexState.workspace_id, IndexState.state, IndexState.attempts, IndexState.cleanliness
+        )
+        rows: list[Row[Any]] = list((await self.session.execute(statement)).all())
+        return rows[0] if rows else None
+
+
+def _expiry(lease_seconds: float) -> ColumnElement[Any]:
+    return func.clock_timestamp() + timedelta(seconds=lease_seconds)
+
+
+def _merged(stage_ms: Mapping[str, float]) -> ColumnElement[Any]:
+    patch = {name: round(value, 1) for name, value in stage_ms.items()}
+    return IndexState.stage_ms.op("||")(literal(patch, JSONB))
+
+
+def _failed(code: str, detail: Any) -> dict[str, Any]:
+    return {
+        "state": "failed",
+        "stage": "failed",
+        "error_code": code,
+        "error_detail": detail,
+        "lease_owner": None,
+        "lease_expires_at": None,
+        "finished_at": func.clock_timestamp(),
+    }
+
+
+def _queued(code: str | None, detail: str | None) -> dict[str, Any]:
+    return {
+        "state": "queued",
+        "stage": "queued",
+        "error_code": code,
+        "error_detail": detail,
+        "lease_owner": None,
+        "lease_expires_at": None,
+        "finished_at": None,
+    }
+
+
+def _ended(row: Row[Any] | None) -> Ended | None:
+    return None if row is None else Ended(row.state, row.cleanliness == "purging")
