@@ -3,43 +3,62 @@
 from redis.asyncio import Redis
 
 from app.errors import Invalid
-from app.providers.contract import ChatModel, EmbeddingModel, ModelProfile
+from app.providers.contract import ChatModel, EmbeddingModel, ModelProfile, ModelRole
+from app.providers.limits import ModelLimits
 from app.providers.offline.chat import OfflineChat
 from app.providers.offline.embeddings import OfflineEmbeddings
-from app.settings import Settings
+from app.providers.openai_chat import OpenAIChat
+from app.providers.openai_embeddings import OpenAIEmbeddings
 
 
 class ModelFactory:
-    """Caches clients by profile name; a changed profile gets a new client, and the old one is closed with the factory.
+    """Caches clients by profile; a changed profile gets a new client, and the old one is closed with the factory.
 
     Belongs to one event loop, as its clients' connections do.
     """
 
-    def __init__(self, settings: Settings, redis: "Redis") -> None:
-        self._settings = settings
+    def __init__(self, redis: "Redis") -> None:
         self._redis = redis
         self._chat: dict[ModelProfile, ChatModel] = {}
         self._embedding: dict[ModelProfile, EmbeddingModel] = {}
+        self._limits: dict[ModelProfile, ModelLimits] = {}
+
+    @property
+    def are_limits_degraded(self) -> bool:
+        """Whether some model's limits hold for this process alone because Redis could not be reached."""
+        return any(limits.is_degraded for limits in self._limits.values())
 
     def chat(self, profile: ModelProfile) -> ChatModel:
-        if profile.role != "chat":
-            raise Invalid(f"The model profile '{profile.name}' is for {profile.role}, not for chat.", code="wrong_role")
+        _require_role(profile, "chat")
         if profile not in self._chat:
-            self._chat[profile] = OfflineChat(profile)
+            self._chat[profile] = (
+                OfflineChat(profile) if profile.is_offline else OpenAIChat(profile, self._limits_of(profile))
+            )
         return self._chat[profile]
 
     def embedding(self, profile: ModelProfile) -> EmbeddingModel:
-        if profile.role != "embedding":
-            raise Invalid(
-                f"The model profile '{profile.name}' is for {profile.role}, not for embedding.", code="wrong_role"
-            )
+        _require_role(profile, "embedding")
         if profile not in self._embedding:
-            self._embedding[profile] = OfflineEmbeddings(profile)
+            self._embedding[profile] = (
+                OfflineEmbeddings(profile)
+                if profile.is_offline
+                else OpenAIEmbeddings(profile, self._limits_of(profile))
+            )
         return self._embedding[profile]
 
     async def aclose(self) -> None:
         """Close every client made; the factory is not used after that."""
-        for client in (*self._chat.values(), *self._embedding.values()):
-            await client.aclose()
-        self._chat.clear()
-        self._embedding.clear()
+        for chat in self._chat.values():
+            await chat.aclose()
+        for embedding in self._embedding.values():
+            await embedding.aclose()
+
+    def _limits_of(self, profile: ModelProfile) -> ModelLimits:
+        return self._limits.setdefault(profile, ModelLimits(self._redis, profile))
+
+
+def _require_role(profile: ModelProfile, role: ModelRole) -> None:
+    if profile.role != role:
+        raise Invalid(
+            f"The model profile '{profile.name}' is for {profile.role}, not for {role}.", code="wrong_model_role"
+        )

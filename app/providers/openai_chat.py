@@ -1,0 +1,140 @@
+"""Chat over any OpenAI-compatible endpoint."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, cast
+
+import openai
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+
+from app.providers.contract import (
+    ChatMessage,
+    ChatReply,
+    ModelProfile,
+    ModelRefused,
+    ModelUnavailable,
+    Purpose,
+)
+from app.providers.limits import ModelLimits
+from app.providers.openai_client import open_client
+from app.providers.openai_errors import translated_errors
+from app.providers.usage import record_call
+from app.text.tokens import count_tokens
+
+_TOKENS_PER_MESSAGE: Final = 4  # what chat formats add around each message
+
+
+class OpenAIChat:
+    """A `ChatModel` that counts its usage and keeps to the limits of its profile."""
+
+    def __init__(self, profile: ModelProfile, limits: ModelLimits) -> None:
+        self.profile = profile
+        self.limits = limits
+        self._client = open_client(profile)
+        self._has_json_mode = True
+
+    async def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        purpose: Purpose,
+        json_mode: bool = False,
+        max_tokens: int | None = None,
+    ) -> ChatReply:
+        """Raises `ModelRefused` where the provider itself says that the model declined."""
+        asked = _count(messages)
+        started = time.perf_counter()
+        with translated_errors(self.profile):
+            async with self.limits.call(asked):
+                completion = await self._create(messages, json_mode, max_tokens)
+        reply = self._reply(completion, asked)
+        self._record(reply, asked, purpose, started)
+        refusal = completion.choices[0].message.refusal
+        if refusal or reply.finish_reason == "content_filter":
+            raise ModelRefused(f"The model '{self.profile.name}' refused the task.", profile=self.profile.name)
+        return reply
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
+    ) -> AsyncIterator[str]:
+        asked = _count(messages)
+        started = time.perf_counter()
+        pieces: list[str] = []
+        usage: openai.types.CompletionUsage | None = None
+        finish_reason: str | None = None
+        with translated_errors(self.profile):
+            async with self.limits.call(asked):
+                chunks = await self._client.chat.completions.create(
+                    model=self.profile.model,
+                    messages=_as_params(messages),
+                    stream=True,
+                    stream_options={"include_usage": True},
+                    max_tokens=openai.omit if max_tokens is None else max_tokens,
+                )
+                async for chunk in chunks:
+                    usage = chunk.usage or usage
+                    for choice in chunk.choices:
+                        finish_reason = choice.finish_reason or finish_reason
+                        if choice.delta.content:
+                            pieces.append(choice.delta.content)
+                            yield choice.delta.content
+        text = "".join(pieces)
+        self._record(_with_usage(text, usage, asked, finish_reason), asked, purpose, started)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def _create(self, messages: Sequence[ChatMessage], json_mode: bool, max_tokens: int | None) -> ChatCompletion:
+        request: dict[str, Any] = {"model": self.profile.model, "messages": _as_params(messages)}
+        if max_tokens is not None:
+            request["max_tokens"] = max_tokens
+        if not (json_mode and self._has_json_mode):
+            return cast(ChatCompletion, await self._client.chat.completions.create(**request))
+        try:
+            completion = await self._client.chat.completions.create(**request, response_format={"type": "json_object"})
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            # Some servers know no JSON mode; the prompt asks for JSON too, and the answer is checked anyway.
+            if "response_format" not in str(error.body):
+                raise
+            self._has_json_mode = False
+            completion = await self._client.chat.completions.create(**request)
+        return cast(ChatCompletion, completion)
+
+    def _reply(self, completion: ChatCompletion, asked: int) -> ChatReply:
+        if not getattr(completion, "choices", None):
+            raise ModelUnavailable(
+                f"The model '{self.profile.name}' sent an answer without content.", profile=self.profile.name
+            )
+        choice = completion.choices[0]
+        return _with_usage(choice.message.content or "", completion.usage, asked, choice.finish_reason)
+
+    def _record(self, reply: ChatReply, asked: int, purpose: Purpose, started: float) -> None:
+        self.limits.owe(reply.tokens_out + max(0, reply.tokens_in - asked))
+        record_call(
+            self.profile,
+            purpose,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            milliseconds=(time.perf_counter() - started) * 1000,
+            is_estimated=reply.is_estimated,
+        )
+
+
+def _count(messages: Sequence[ChatMessage]) -> int:
+    return sum(count_tokens(message.content) + _TOKENS_PER_MESSAGE for message in messages)
+
+
+def _as_params(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessageParam]:
+    return [
+        cast(ChatCompletionMessageParam, {"role": message.role, "content": message.content}) for message in messages
+    ]
+
+
+def _with_usage(
+    text: str, usage: openai.types.CompletionUsage | None, asked: int, finish_reason: str | None
+) -> ChatReply:
+    if usage is None or not usage.prompt_tokens:
+        return ChatReply(text, asked, count_tokens(text), is_estimated=True, finish_reason=finish_reason)
+    return ChatReply(
+        text, usage.prompt_tokens, usage.completion_tokens, is_estimated=False, finish_reason=finish_reason
+    )

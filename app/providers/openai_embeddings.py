@@ -1,0 +1,123 @@
+"""Embeddings over any OpenAI-compatible endpoint."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
+
+import numpy as np
+from openai.types import CreateEmbeddingResponse
+from openai.types.create_embedding_response import Usage
+
+from app.errors import Invalid
+from app.providers.contract import EmbeddingMismatch, EmbeddingRole, ModelProfile, Purpose, Vectors
+from app.providers.limits import ModelLimits
+from app.providers.openai_client import open_client
+from app.providers.openai_errors import translated_errors
+from app.providers.usage import record_call
+from app.text.tokens import count_tokens
+
+# Self-hosted servers refuse larger batches by default (text-embeddings-inference: 32 texts).
+_MAX_TEXTS: Final = 32
+_MAX_TOKENS: Final = 50_000
+
+
+class OpenAIEmbeddings:
+    """An `EmbeddingModel` that checks what it is sent, counts its usage and keeps to the limits of its profile."""
+
+    def __init__(self, profile: ModelProfile, limits: ModelLimits) -> None:
+        if not profile.dimension:
+            raise Invalid(f"The embedding profile '{profile.name}' has no dimension.", code="dimension_missing")
+        self.profile = profile
+        self.limits = limits
+        self._dimension = profile.dimension
+        self._client = open_client(profile)
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str], *, role: EmbeddingRole) -> Vectors:
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        purpose = Purpose.EMBED_QUERY if role == "query" else Purpose.EMBED_DOCUMENT
+        tasks = [
+            asyncio.ensure_future(self._embed_batch(texts, rows, tokens, purpose, vectors))
+            for rows, tokens in _batches(texts)
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            # After one batch failed the others would only cost money.
+            for task in tasks:
+                task.cancel()
+        return vectors
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def _embed_batch(
+        self, texts: Sequence[str], rows: list[int], tokens: int, purpose: Purpose, vectors: Vectors
+    ) -> None:
+        started = time.perf_counter()
+        with translated_errors(self.profile):
+            async with self.limits.call(tokens):
+                response = await self._client.embeddings.create(
+                    model=self.profile.model, input=[texts[row] for row in rows]
+                )
+        # The SDK's type promises usage, many servers leave it out.
+        usage = cast(Usage | None, response.usage)
+        used = usage.prompt_tokens if usage else 0
+        record_call(
+            self.profile,
+            purpose,
+            tokens_in=used or tokens,
+            tokens_out=0,
+            milliseconds=(time.perf_counter() - started) * 1000,
+            is_estimated=not used,
+        )
+        vectors[rows] = self._checked(response, len(rows))
+
+    def _checked(self, response: CreateEmbeddingResponse, expected: int) -> Vectors:
+        """The vectors of a response in the order of the texts, each of length 1."""
+        received = len(response.data)
+        if received != expected:
+            raise EmbeddingMismatch(
+                f"The model '{self.profile.name}' was sent {expected} texts and gave {received} vectors.",
+                profile=self.profile.name,
+                expected=expected,
+                received=received,
+            )
+        rows = [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
+        for row in rows:
+            if len(row) != self.dimension:
+                raise EmbeddingMismatch(
+                    f"The model '{self.profile.name}' gave vectors of {len(row)} dimensions, "
+                    f"its profile says {self.dimension}.",
+                    profile=self.profile.name,
+                    expected=self.dimension,
+                    received=len(row),
+                )
+        vectors = np.asarray(rows, dtype=np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or not lengths.all():
+            raise EmbeddingMismatch(
+                f"The model '{self.profile.name}' gave a vector without a direction.", profile=self.profile.name
+            )
+        return np.asarray(vectors / lengths, dtype=np.float32)
+
+
+def _batches(texts: Sequence[str]) -> Iterator[tuple[list[int], int]]:
+    """Rows of texts that are not blank, in batches of bounded size, with the tokens of each batch."""
+    rows: list[int] = []
+    total = 0
+    for row, text in enumerate(texts):
+        if not text.strip():
+            continue
+        tokens = count_tokens(text)
+        if rows and (len(rows) == _MAX_TEXTS or total + tokens > _MAX_TOKENS):
+            yield rows, total
+            rows, total = [], 0
+        rows.append(row)
+        total += tokens
+    if rows:
+        yield rows, total
