@@ -34,7 +34,8 @@ def dev(
     create_folder(folder)
     console = Console()
     with exclusive(folder), stopped_by_signals() as stop:
-        stop_leftovers(folder)
+        if left := stop_leftovers(folder):
+            console.print(f"ended {left} processes that a killed run had left")
         if fresh:
             empty_data_folder(folder)
         stack = Stack(folder, port=port, report=lambda step, seconds: print_step(console, step, seconds))

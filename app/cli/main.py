@@ -24,12 +24,13 @@ app.add_typer(migrate.database_commands, name="db")
 EXPECTED: tuple[type[Exception], ...] = (AppError,)
 if HAS_DEVSTACK:
     from app.cli import demo, dev
+    from app.cli.demo_client import DemoFailed
     from app.devstack.folders import FolderRefused
     from app.devstack.processes import ProcessFailed
 
     app.command("dev")(dev.dev)
     app.command("demo")(demo.demo)
-    EXPECTED += (FolderRefused, ProcessFailed, demo.DemoFailed)
+    EXPECTED += (FolderRefused, ProcessFailed, DemoFailed)
 
 
 def main() -> None:

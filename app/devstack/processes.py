@@ -18,6 +18,7 @@ from app.devstack.folders import Account
 MARK = "TRELLIS_STACK_FOLDER"
 SERVER_FOLDERS = {"postgres": "postgres", "redis-server": "redis"}
 POLL_SECONDS = 0.05
+MAX_LOG_BYTES = 10 * 2**20
 
 
 class ProcessFailed(RuntimeError):
@@ -74,6 +75,8 @@ def start_child(
     It gets a session of its own, so that Ctrl-C in a terminal reaches only the supervisor, which stops in order.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
+        log.replace(log.with_suffix(".old.log"))
     with log.open("ab") as output:
         process = subprocess.Popen(
             list(command),

@@ -59,6 +59,12 @@ class Servers:
             raise
         (self.folder / "ports.json").write_text(json.dumps(asdict(Ports(self.postgres.port, self.redis.port))))
 
+    def check(self) -> None:
+        """Raise ProcessFailed if one of them ended by itself."""
+        for child in self.children:
+            if child.ended():
+                raise child.failure()
+
     def stop(self) -> None:
         while self.children:
             self.children.pop().stop()

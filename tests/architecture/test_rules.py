@@ -19,7 +19,8 @@ RETRY_ANYTHING = re.compile(r"except (Exception|BaseException)\b")
 OUTERMOST = {
     Path("app/api/problems.py"),
     Path("app/devstack/servers.py"),
-    Path("app/devstack/supervisor.py"),
+    Path("app/devstack/stack.py"),
+    Path("app/cli/demo.py"),
     Path("workers/task.py"),
     Path("workers/runtime.py"),
     Path("app/parsing/job.py"),

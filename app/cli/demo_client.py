@@ -1,0 +1,89 @@
+"""The HTTP API as the demo uses it: every unexpected answer is a failure of the demo that shows the problem."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+REQUEST_SECONDS = 60
+POLL_SECONDS = 1
+
+
+class DemoFailed(RuntimeError):
+    """Something did not behave as promised; the message says what."""
+
+
+class DemoClient:
+    """One workspace of a running Trellis."""
+
+    def __init__(self, api_url: str, api_key: str) -> None:
+        self._http = httpx.Client(
+            base_url=f"{api_url}/v1", headers={"Authorization": f"Bearer {api_key}"}, timeout=REQUEST_SECONDS
+        )
+        self._workspace = ""
+
+    def close(self) -> None:
+        self._http.close()
+
+    def create_workspace(self, name: str, engines: Sequence[str]) -> str:
+        body = {"name": name, "engines": list(engines)}
+        workspace: dict[str, Any] = self._call("POST", "/workspaces", 201, json=body)
+        self._workspace = f"/workspaces/{workspace['id']}"
+        return str(workspace["id"])
+
+    def upload(self, files: Sequence[Path]) -> dict[str, str]:
+        """Upload files in one request; the id of each document by its file's name."""
+        parts = [("files", (file.name, file.read_bytes())) for file in files]
+        answer = self._call(
+            "POST", f"{self._workspace}/documents", 202, files=parts, data={"metadata": json.dumps({"source": "demo"})}
+        )
+        return dict(zip((file.name for file in files), (row["id"] for row in answer["documents"]), strict=True))
+
+    def document(self, document_id: str, *, wait_seconds: int = 0) -> dict[str, Any]:
+        path = f"{self._workspace}/documents/{document_id}"
+        answer: dict[str, Any] = self._call("GET", path, 200, params={"wait": wait_seconds} if wait_seconds else None)
+        return answer
+
+    def query(self, question: str, mode: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call(
+            "POST", f"{self._workspace}/query", 200, json={"query": question, "mode": mode}
+        )
+        return answer
+
+    def entity_exists(self, name: str) -> bool:
+        path = f"{self._workspace}/entities/{name}"
+        return self._http.get(path).status_code == httpx.codes.OK
+
+    def merge(self, sources: Sequence[str], target: str) -> None:
+        body = {"sources": list(sources), "target": target}
+        self._call("POST", f"{self._workspace}/entities/merge", 200, json=body)
+
+    def delete(self, document_id: str, *, patience_seconds: float) -> None:
+        """Delete a document and wait until it is gone."""
+        path = f"{self._workspace}/documents/{document_id}"
+        self._call("DELETE", path, 202)
+        deadline = time.monotonic() + patience_seconds
+        while self._http.get(path).status_code != httpx.codes.NOT_FOUND:
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"document {document_id} was still there {patience_seconds:.0f} s after its deletion")
+            time.sleep(POLL_SECONDS)
+
+    def _call(self, method: str, path: str, expected: int, **arguments: Any) -> Any:
+        response = self._http.request(method, path, **arguments)
+        if response.status_code != expected:
+            raise DemoFailed(
+                f"{method} {path} answered {response.status_code} instead of {expected}: {response.text[:600]}"
+            )
+        return response.json() if response.content else None
+
+
+def progress_of(document: Mapping[str, Any]) -> str:
+    """One line on how far a document is: its status, and each engine's state with the chunks done."""
+    parts = [str(document["status"])]
+    for name, engine in document["engines"].items():
+        chunks = f" {engine['chunks_done']}/{engine['chunks_total']}" if engine.get("chunks_total") else ""
+        parts.append(f"{name} {engine['state']}{chunks}")
+    return " · ".join(parts)

@@ -1,0 +1,152 @@
+"""What the demo does with a running Trellis: the road of a document from upload to deletion, checked at every step."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from app.cli.demo_client import DemoClient, DemoFailed, progress_of
+
+MODES = ("naive", "local", "global", "hybrid", "mix", "lazy-fast", "lazy", "lazy-wide", "baseline")
+INDEXING_SECONDS = 120
+DELETION_SECONDS = 40
+FINAL = {"ready", "partial", "failed", "cancelled"}
+SHOWN_LINES = 6
+SHOWN_CITATIONS = 4
+LINE_WIDTH = 150
+
+QUESTION = "Why did the Tideline Sensors of the Port of Qingdao fail, and who supplied the new seals?"
+CHINESE_QUESTION = "青岛港的冰情预报由谁负责？"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Two names of one person, and a question that both names' facts answer."""
+
+    source: str = "E. Petrova"
+    target: str = "Elena Petrova"
+    question: str = "Which prize did Elena Petrova receive?"
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A document that alone knows something, and a question for it."""
+
+    file: str = "04-expansion-minutes.txt"
+    question: str = "Who will lead the new office in Gdansk?"
+    known_only_there: str = "Katarzyna Nowak"
+
+
+class Scenario:
+    """Runs the steps in order; raises DemoFailed at the first thing that is not as promised."""
+
+    def __init__(self, client: DemoClient, console: Console, folder: Path) -> None:
+        self.client = client
+        self.console = console
+        self.files = sorted(folder.iterdir())
+        self.documents: dict[str, str] = {}
+
+    def run(self) -> None:
+        self.title(f"Uploading {len(self.files)} documents (English and Chinese; Markdown, HTML, text, PDF, DOCX)")
+        self.client.create_workspace("demo", ["lazy", "graph"])
+        self.documents = self.client.upload(self.files)
+        self.index()
+        self.ask_every_mode()
+        self.merge(Merge())
+        self.delete(Deletion())
+
+    def index(self) -> None:
+        """Show each change of each document until all are ready."""
+        shown: dict[str, str] = {}
+        started = time.monotonic()
+        waiting = dict(self.documents)
+        while waiting:
+            if time.monotonic() - started > INDEXING_SECONDS:
+                raise DemoFailed(f"not ready after {INDEXING_SECONDS} s: {', '.join(waiting)}")
+            for file, document_id in list(waiting.items()):
+                document = self.client.document(document_id)
+                if (line := progress_of(document)) != shown.get(file):
+                    shown[file] = line
+                    self.console.print(f"  [dim]{time.monotonic() - started:5.1f} s[/dim]  {file:30} {escape(line)}")
+                if document["status"] in FINAL:
+                    del waiting[file]
+                    require(document["status"] == "ready", f"{file} ended as {document['status']}: {document}")
+            time.sleep(0.3)
+        self.console.print(f"  all ready in {time.monotonic() - started:.1f} s")
+
+    def ask_every_mode(self) -> None:
+        self.title(f"One question in every mode: {QUESTION}")
+        for mode in MODES:
+            answer = self.ask(QUESTION, mode)
+            require(answer["mode"] == mode, f"asked for mode {mode}, got {answer['mode']}")
+            require(answer["model_calls"] == 0, f"mode {mode} called a model {answer['model_calls']} times")
+        self.title(f"And in Chinese: {CHINESE_QUESTION}")
+        answer = self.ask(CHINESE_QUESTION, "lazy")
+        require("刘芳" in answer["context"], "the Chinese question did not find the professor's name")
+
+    def merge(self, merge: Merge) -> None:
+        self.title(f"Merging {merge.source!r} into {merge.target!r}")
+        for name in (merge.source, merge.target):
+            require(self.client.entity_exists(name), f"the graph has no entity {name!r} to merge")
+        self.client.merge([merge.source], merge.target)
+        require(not self.client.entity_exists(merge.source), f"{merge.source!r} is still there after the merge")
+        answer = self.ask(merge.question, "local")
+        names = [entity["name"] for entity in answer["evidence"]["entities"]]
+        require(merge.target in names, f"{merge.target!r} is not among the evidence: {names}")
+        require(merge.source not in names, f"{merge.source!r} is still among the evidence")
+        self.console.print(f"  [green]✓[/green] {merge.target} answers for both names")
+
+    def delete(self, deletion: Deletion) -> None:
+        self.title(f"Deleting {deletion.file}, the only one to know: {deletion.question}")
+        document_id = self.documents[deletion.file]
+        before = self.ask(deletion.question, "baseline")
+        require(cites(before, document_id), f"{deletion.file} was not found before its deletion")
+        self.client.delete(document_id, patience_seconds=DELETION_SECONDS)
+        for mode in MODES:
+            after = self.client.query(deletion.question, mode)
+            require(not cites(after, document_id), f"mode {mode} still cites the deleted document")
+            require(deletion.known_only_there not in after["context"], f"mode {mode} still knows its content")
+        self.console.print(f"  [green]✓[/green] no mode knows {deletion.known_only_there} any more")
+
+    def ask(self, question: str, mode: str) -> dict[str, Any]:
+        """Ask, show the answer shortened, and insist on evidence that says where it comes from."""
+        answer = self.client.query(question, mode)
+        milliseconds = answer["timings_ms"].get("total", sum(answer["timings_ms"].values()))
+        self.console.print(
+            f"\n  [bold cyan]{mode}[/bold cyan]  {milliseconds:.0f} ms · {answer['model_calls']} model calls"
+            f" · {len(answer['citations'])} citations"
+        )
+        for line in shortened(answer["context"]):
+            self.console.print(f"    [dim]│[/dim] {escape(line)}", soft_wrap=True, highlight=False)
+        for citation in answer["citations"][:SHOWN_CITATIONS]:
+            self.console.print(f"    [yellow]↳[/yellow] {escape(place_of(citation))}", soft_wrap=True, highlight=False)
+        require(bool(answer["context"].strip()), f"mode {mode} found no context")
+        require(bool(answer["citations"]), f"mode {mode} gave no citations")
+        return answer
+
+    def title(self, text: str) -> None:
+        self.console.print(f"\n[bold]{escape(text)}[/bold]", soft_wrap=True)
+
+
+def require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise DemoFailed(otherwise)
+
+
+def cites(answer: Mapping[str, Any], document_id: str) -> bool:
+    return any(citation["document_id"] == document_id for citation in answer["citations"])
+
+
+def place_of(citation: Mapping[str, Any]) -> str:
+    page = f", page {citation['page']}" if citation.get("page") else ""
+    return f"{citation['title']}{page}, characters {citation['char_start']}-{citation['char_end']}"
+
+
+def shortened(context: str) -> Sequence[str]:
+    lines = [line.strip() for line in context.splitlines() if line.strip()]
+    shown = [line if len(line) <= LINE_WIDTH else f"{line[:LINE_WIDTH]} …" for line in lines[:SHOWN_LINES]]
+    return shown if len(lines) <= SHOWN_LINES else [*shown, f"… {len(lines) - SHOWN_LINES} more lines"]
