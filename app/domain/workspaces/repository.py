@@ -29,7 +29,7 @@ class WorkspaceRepository(TenantRepository):
         """Raises WorkspaceNotFound. `for_update` makes concurrent changes of one workspace wait for each other."""
         query = self._records().where(Workspace.id == workspace_id)
         if for_update:
-            query = query.with_for_update(of=Workspace)
+            query = query.with_for_update(of=Workspace, key_share=True)
         found = (await self.session.execute(query)).one_or_none()
         if found is None:
             raise WorkspaceNotFound.of(workspace_id)

@@ -1,0 +1,1 @@
+"""Documents as users see them: upload, status, original, metadata, retry and deletion."""
