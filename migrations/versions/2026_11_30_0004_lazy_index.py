@@ -54,7 +54,6 @@ def upgrade() -> None:
         "lazy_passages",
         sa.Column("workspace", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("passage_id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("title_key", sa.BigInteger(), nullable=True),
         sa.Column("keys", postgresql.ARRAY(sa.BigInteger()), nullable=False, comment="Concepts: its rows in concept_postings."),
         sa.Column(
             "flags", postgresql.ARRAY(sa.SmallInteger()), nullable=False, comment="As in concept_postings, one per key."
@@ -62,6 +61,12 @@ def upgrade() -> None:
         sa.Column(
             "sentences", postgresql.ARRAY(sa.BigInteger()), nullable=False,
             comment="One per key: bit 0 for the title, bit i for sentence i (from 1).",
+        ),
+        sa.Column(
+            "surfaces",
+            postgresql.ARRAY(sa.TEXT()),
+            nullable=False,
+            comment="The concepts as written, for people to read.",
         ),
         sa.Column("terms", postgresql.ARRAY(sa.BigInteger()), nullable=False, comment="Distinct terms: its rows in term_postings."),
         sa.PrimaryKeyConstraint("workspace", "passage_id", name=op.f("pk_lazy_passages")),

@@ -38,12 +38,12 @@ class LazyPassage(Base):
 
     workspace: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     passage_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    title_key: Mapped[int | None] = mapped_column(BigInteger)
     keys: Mapped[list[int]] = mapped_column(ARRAY(BigInteger), comment="Concepts: its rows in concept_postings.")
     flags: Mapped[list[int]] = mapped_column(ARRAY(SmallInteger), comment="As in concept_postings, one per key.")
     sentences: Mapped[list[int]] = mapped_column(
         ARRAY(BigInteger), comment="One per key: bit 0 for the title, bit i for sentence i (from 1)."
     )
+    surfaces: Mapped[list[str]] = mapped_column(comment="The concepts as written, for people to read.")
     terms: Mapped[list[int]] = mapped_column(ARRAY(BigInteger), comment="Distinct terms: its rows in term_postings.")
 
 
