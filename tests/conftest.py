@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from app.devstack.run_folders import close_run_folder, open_run_folder
 from app.settings import Settings
 from tests.cluster import RUN_FOLDER, Cluster, shared_cluster
 from tests.factories import Tenancy
+from tests.live import LiveStack
 
 run_folder = pytest.StashKey[Path]()
 
@@ -110,3 +111,17 @@ async def tenancy(owner_database: Database, database: Database) -> Tenancy:
 async def other_tenancy(owner_database: Database, database: Database) -> Tenancy:
     """A second tenant, for tests of isolation."""
     return await Tenancy.create(owner_database, database)
+
+
+@pytest.fixture(scope="session")
+def _live_processes(cluster: Cluster, worker_number: int) -> Iterator[LiveStack]:
+    stack = LiveStack.create(cluster, worker_number)
+    yield stack
+    stack.processes.stop()
+
+
+@pytest.fixture
+def live_stack(_live_processes: LiveStack) -> LiveStack:
+    """A running API, worker and beat on a database of their own; what an earlier test killed is started again."""
+    _live_processes.ensure_running()
+    return _live_processes
