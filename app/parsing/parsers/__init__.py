@@ -1,0 +1,1 @@
+"""One module a format, each with `parse(job, out)`; only the child process imports them."""
