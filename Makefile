@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE ?= 1
 
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --system-certs \
+	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dev test check format lint types imports audit licences migrate lock clean
 
@@ -45,9 +48,9 @@ licences: setup ## list the licences of the locked packages and refuse unexpecte
 migrate: setup ## bring the database of TRELLIS_* settings to the newest schema
 	@$(BIN)/trellis migrate
 
-lock: setup ## resolve pyproject.toml again into requirements.lock
-	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-		--system-certs --no-config --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+lock: setup ## resolve pyproject.toml again into requirements.lock, and its part that production installs
+	@$(COMPILE) --extra dev --output-file requirements.lock
+	@$(COMPILE) --constraints requirements.lock --output-file requirements-runtime.lock
 
 clean: ## remove the environment and caches (the data of `make dev` stays)
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
