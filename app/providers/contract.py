@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,7 @@ class Purpose(StrEnum):
 class ModelProfile:
     """How to reach one model and how hard it may be driven, over all processes together."""
 
+    id: UUID
     name: str
     role: ModelRole
     provider: Provider
@@ -45,10 +47,11 @@ class ModelProfile:
     base_url: str | None = None
     api_key: SecretStr | None = field(default=None, repr=False)
     dimension: int | None = None  # embeddings only
+    table_suffix: str | None = None  # embeddings only: what the names of its vector tables end in
     max_concurrency: int = 8
     tokens_per_minute: int | None = None
     timeout_seconds: float = 120.0
-    max_retries: int = 3
+    max_retries: int = 4
 
     @property
     def is_offline(self) -> bool:

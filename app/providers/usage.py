@@ -25,9 +25,9 @@ class UsageTotal:
 
 @dataclass(slots=True)
 class UsageMeter:
-    """What was used while the meter was open, by (profile name, purpose)."""
+    """What was used while the meter was open, by profile and purpose."""
 
-    totals: dict[tuple[str, Purpose], UsageTotal] = field(default_factory=dict)
+    totals: dict[tuple[ModelProfile, Purpose], UsageTotal] = field(default_factory=dict)
     used_offline: bool = False  # some reply came from the offline pair
 
     @property
@@ -52,7 +52,7 @@ class UsageMeter:
         self, profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, milliseconds: float,
         is_estimated: bool,
     ) -> None:  # fmt: skip
-        total = self.totals.setdefault((profile.name, purpose), UsageTotal())
+        total = self.totals.setdefault((profile, purpose), UsageTotal())
         total.calls += 1
         total.tokens_in += tokens_in
         total.tokens_out += tokens_out

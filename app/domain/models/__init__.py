@@ -1,0 +1,1 @@
+"""Model profiles: registering, finding and trying the models that an operator offers."""
