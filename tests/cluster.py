@@ -11,12 +11,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from filelock import FileLock
+from pydantic import SecretStr
 
 from app.db.provision import RolePasswords, provision_database
 from app.db.schema import upgrade_schema
 from app.db.session import Database
-from app.devstack.seeding import register_offline_models
 from app.devstack.servers import Servers
+from app.domain.models.offline import register_offline_models
+from app.domain.models.service import ModelProfiles
+from app.settings import DEVELOPMENT_SECRET
 
 RUN_FOLDER = "TRELLIS_TEST_RUN_FOLDER"
 TEMPLATE = "trellis_template"
@@ -61,5 +64,5 @@ def _start(folder: Path) -> Cluster:
 
 async def _seed(owner_url: str) -> None:
     database = Database(owner_url, pool_size=1)
-    await register_offline_models(database)
+    await register_offline_models(ModelProfiles(database, SecretStr(DEVELOPMENT_SECRET)))
     await database.close()

@@ -7,17 +7,23 @@ import typer
 
 from app.db.provision import RolePasswords, provision_database
 from app.db.schema import upgrade_schema
+from app.db.session import Database
+from app.domain.models.offline import register_offline_models
+from app.domain.models.service import ModelProfiles
 from app.settings import Settings
 
 database_commands = typer.Typer(no_args_is_help=True, help="Create roles and database.")
 
 
 def migrate(revision: Annotated[str, typer.Argument(help="Where to go; the newest by default.")] = "head") -> None:
-    """Bring the database of TRELLIS_OWNER_DATABASE_URL to the newest schema."""
-    secret = Settings().owner_database_url
+    """Bring the database of TRELLIS_OWNER_DATABASE_URL to the newest schema, with the offline models registered."""
+    settings = Settings()
+    secret = settings.owner_database_url
     if secret is None:
         raise typer.BadParameter("set TRELLIS_OWNER_DATABASE_URL: migrations run as the owner role")
     upgrade_schema(secret.get_secret_value(), revision)
+    if revision == "head":
+        asyncio.run(_register_models(settings, secret.get_secret_value()))
     typer.echo(f"The schema is at {revision}.")
 
 
@@ -35,3 +41,11 @@ def bootstrap_database(
     passwords = RolePasswords(owner=owner_password, app=app_password, engine=engine_password)
     asyncio.run(provision_database(admin_url, name, passwords))
     typer.echo(f"Database {name} and its roles are ready; next: trellis migrate")
+
+
+async def _register_models(settings: Settings, owner_url: str) -> None:
+    database = Database(owner_url, pool_size=1)
+    try:
+        await register_offline_models(ModelProfiles(database, settings.secret_key))
+    finally:
+        await database.close()

@@ -3,13 +3,12 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy.dialects.postgresql import insert
+from pydantic import SecretStr
 
-from app.db.models import ModelProfile
 from app.db.session import Database
-from app.db.vector_tables import create_vector_tables, vector_suffix
+from app.domain.models.offline import register_offline_models
+from app.domain.models.service import ModelProfiles
 from app.domain.tenants.records import Role
 from app.domain.tenants.service import Authenticator, TenantNotFound, TenantService
 from app.errors import Unauthenticated
@@ -17,41 +16,21 @@ from app.errors import Unauthenticated
 TENANT = "development"
 
 
-def seed(owner_url: str, folder: Path) -> str:
+def seed(owner_url: str, secret_key: SecretStr, folder: Path) -> str:
     """Make what is missing; the text of an admin's API key of the development tenant, the same on every run."""
     file = folder / "api-key"
     kept = file.read_text() if file.exists() else None
-    key = asyncio.run(_seed(owner_url, kept))
+    key = asyncio.run(_seed(owner_url, secret_key, kept))
     if key != kept:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
             output.write(key)
     return key
 
 
-async def register_offline_models(database: Database) -> None:
-    """The offline model profiles, as `trellis model add` would register them."""
-    suffix = vector_suffix("usem3", 512)
-    rows: list[dict[str, Any]] = [
-        {"name": "offline-extractor", "role": "chat", "provider": "offline", "model": "rules"},
-        {
-            "name": "offline-use",
-            "role": "embedding",
-            "provider": "offline",
-            "model": "usem3",
-            "dimension": 512,
-            "table_suffix": suffix,
-        },
-    ]
-    async with database.system() as session:
-        for row in rows:
-            await session.execute(insert(ModelProfile).values(**row).on_conflict_do_nothing())
-        await create_vector_tables(session, suffix, 512)
-
-
-async def _seed(owner_url: str, kept_key: str | None) -> str:
+async def _seed(owner_url: str, secret_key: SecretStr, kept_key: str | None) -> str:
     database = Database(owner_url, pool_size=2)
     try:
-        await register_offline_models(database)
+        await register_offline_models(ModelProfiles(database, secret_key))
         if kept_key is not None and await _is_valid(database, kept_key):
             return kept_key
         return await _new_key(TenantService(database))

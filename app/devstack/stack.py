@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import SecretStr
+
 from app.db.provision import DatabaseUrls, provision_database
 from app.db.schema import upgrade_schema
 from app.devstack.app_processes import AppProcesses
@@ -73,7 +75,7 @@ class Stack:
         self._step("postgres and redis", servers.start)
         urls = self._step("database", lambda: asyncio.run(self._provision(servers)))
         self._step("migrations", lambda: upgrade_schema(urls.owner))
-        api_key = self._step("models, tenant and API key", lambda: seed(urls.owner, self.folder))
+        api_key = self._step("models, tenant and API key", lambda: self._seed(servers, urls))
         self.processes = processes = AppProcesses(self.folder, self._settings(servers, urls), port=self.port)
         self._step("API, worker and beat", lambda: self._start_processes(processes))
         return RunningStack(processes.api_url, api_key)
@@ -86,6 +88,9 @@ class Stack:
 
     async def _provision(self, servers: Servers) -> DatabaseUrls:
         return await provision_database(servers.postgres.url(), DATABASE, servers.secrets.roles)
+
+    def _seed(self, servers: Servers, urls: DatabaseUrls) -> str:
+        return seed(urls.owner, SecretStr(servers.secrets.secret_key), self.folder)
 
     def _settings(self, servers: Servers, urls: DatabaseUrls) -> dict[str, str]:
         return {
