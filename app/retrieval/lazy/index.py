@@ -1,0 +1,61 @@
+"""Writes the lazy index of a version in the caller's transaction: concepts, terms and their postings."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.db.session import TenantSession
+from app.retrieval.contract import PassageRow, WorkspaceRef
+from app.retrieval.lazy.selection import Mention, select_mentions
+from app.retrieval.lazy.store import add_passages, add_version, remove_version
+from app.retrieval.store.postings import TermCounts, count_terms, write_postings
+
+_BATCH = 500
+
+
+@dataclass(frozen=True)
+class _Analysis:
+    """What the index keeps of one passage."""
+
+    mentions: list[Mention]
+    terms: TermCounts
+    surfaces: str  # a JSON array
+
+
+class ConceptIndex:
+    """A `LazyIndex`: also serves `baseline`, whose term postings it writes."""
+
+    async def add(self, session: TenantSession, ref: WorkspaceRef, title: str, passages: Sequence[PassageRow]) -> None:
+        """Index passages of one version that the same transaction has stored."""
+        if not passages:
+            return
+        length = 0
+        for start in range(0, len(passages), _BATCH):
+            batch = passages[start : start + _BATCH]
+            # In a thread, so that leases and other documents of this process go on meanwhile.
+            found = dict(zip([row.id for row in batch], await asyncio.to_thread(_analyse, title, batch), strict=True))
+            await add_passages(
+                session,
+                ref,
+                {passage_id: analysis.mentions for passage_id, analysis in found.items()},
+                {passage_id: analysis.terms.keys for passage_id, analysis in found.items()},
+                {passage_id: analysis.surfaces for passage_id, analysis in found.items()},
+            )
+            await write_postings(session, ref, {passage_id: analysis.terms for passage_id, analysis in found.items()})
+            length += sum(analysis.terms.length for analysis in found.values())
+        await add_version(session, ref, passages[0].id, passages=len(passages), terms=length)
+
+    async def remove(self, session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:
+        """Remove what `add` wrote for the version; call it before its passages are deleted. A no-op if there is nothing."""
+        await remove_version(session, ref, version_id)
+
+
+def _analyse(title: str, passages: Sequence[PassageRow]) -> list[_Analysis]:
+    found = []
+    for passage in passages:
+        mentions = select_mentions(title, passage.heading_path, passage.text)
+        surfaces = json.dumps([mention.surface for mention in mentions])
+        found.append(_Analysis(mentions, count_terms(title, passage.heading_path, passage.text), surfaces))
+    return found

@@ -1,0 +1,58 @@
+"""Every number that the lazy modes are tuned by, in one frozen place; the evaluation reports this file's hash.
+
+They were tuned on questions set apart for it; DECISIONS.md says how, and what did not help.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+# --- Selection: what is kept of a passage when it is indexed ---
+NAME_CAP: Final = 40  # names and numbers
+CASELESS_CAP: Final = 48  # words of scripts without capitals, where names cannot be told from words
+WORD_FILL: Final = 32  # plain lower-case words only fill up to here
+MAX_RANK: Final = NAME_CAP  # ranks of all three kinds are on the scale of the first
+
+# --- Seeds ---
+LEG_SIZE: Final = 200  # passages taken from each leg
+LEXICAL_SHARE: Final = 0.5  # weight of BM25 where the best passage covers the question
+FULL_COVERAGE: Final = 0.25  # from this part of the question's weight on it counts as covered
+
+# --- Activation ---
+SEED_POWER: Final = 3.0
+KIND_WEIGHTS: Final = (1.0, 0.3, 0.5)  # name, number, word
+OVERLAP_FLOOR: Final = 0.2
+QUERY_CONCEPT_FACTOR: Final = 0.6  # the question's own concepts lead back to what the seeds are already
+OWN_TITLE_FACTOR: Final = 0.3
+
+# --- Expansion ---
+TITLE_BONUS: Final = 10.0
+PROMINENT_BONUS: Final = 1.0  # in the title or the first sentence
+GRAPH_WEIGHT: Final = 1.25
+SEED_DAMPING: Final = 0.5
+KEPT_RANKS: Final = 1  # first places of the plain ranking that stay where they are
+
+# --- Second hop ---
+FRONT_SIZE: Final = 4
+FRONT_SKIPS_SEEDS: Final = 3
+FRONT_FLOOR: Final = 0.3
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """The budgets of one mode: cost knobs rather than steps of quality."""
+
+    seeds: int
+    concepts: int  # expanded
+    max_concepts_per_passage: int  # highest selection rank read
+    max_df: int  # a concept in more passages than this leads nowhere
+    probes: int  # concepts whose postings are looked up
+    hops: int
+
+
+FLAVOURS: Final[Mapping[str, Flavour]] = {
+    "lazy-fast": Flavour(seeds=4, concepts=8, max_concepts_per_passage=24, max_df=32, probes=64, hops=1),
+    "lazy-balanced": Flavour(seeds=8, concepts=16, max_concepts_per_passage=32, max_df=64, probes=128, hops=1),
+    "lazy-wide": Flavour(seeds=12, concepts=24, max_concepts_per_passage=40, max_df=64, probes=192, hops=2),
+}
+DEFAULT_FLAVOUR: Final = "lazy-balanced"

@@ -1,0 +1,190 @@
+"""The SQL of the lazy index: write and remove a version's rows, read the concepts of passages and the passages of
+concepts. Every row belongs to one version, so two writers never wait for each other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import text
+
+from app.db.session import TenantSession
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lazy.selection import Mention
+
+_ADD_VERSION = """
+INSERT INTO lazy_versions (tenant_id, version_id, workspace, passages, terms)
+SELECT p.tenant_id, p.version_id, :workspace, :passages, :terms
+  FROM passages p WHERE p.tenant_id = :tenant_id AND p.id = :passage_id
+"""
+
+# A passage's arrays come as stretches of flat ones, for unnest would flatten an array of arrays.
+_ADD_PASSAGES = """
+INSERT INTO lazy_passages (workspace, passage_id, keys, flags, sentences, surfaces, terms)
+SELECT :workspace, passage_id,
+       (CAST(:keys AS bigint[]))[mention_start + 1 : mention_end], (CAST(:flags AS smallint[]))[mention_start + 1 : mention_end],
+       (CAST(:sentences AS bigint[]))[mention_start + 1 : mention_end],
+       ARRAY(SELECT jsonb_array_elements_text(CAST(surfaces AS jsonb))),
+       (CAST(:terms AS bigint[]))[term_start + 1 : term_end]
+  FROM unnest(CAST(:ids AS bigint[]), CAST(:mention_starts AS int[]), CAST(:mention_ends AS int[]),
+              CAST(:term_starts AS int[]), CAST(:term_ends AS int[]), CAST(:surfaces AS text[]))
+       AS given (passage_id, mention_start, mention_end, term_start, term_end, surfaces)
+"""
+
+_ADD_POSTINGS = """
+INSERT INTO concept_postings (workspace, key, passage_id, flags)
+SELECT :workspace, key, passage_id, flags
+  FROM unnest(CAST(:keys AS bigint[]), CAST(:ids AS bigint[]), CAST(:flags AS smallint[])) AS given (key, passage_id, flags)
+"""
+
+_REMOVE_VERSION = """
+DELETE FROM lazy_versions WHERE tenant_id = :tenant_id AND version_id = :version_id AND workspace = :workspace
+"""
+
+# A passage's own arrays say where its postings are, so the postings need no second index.
+_REMOVE_PASSAGES = """
+WITH gone AS (
+  DELETE FROM lazy_passages l USING passages p
+   WHERE p.tenant_id = :tenant_id AND p.version_id = :version_id
+     AND l.workspace = :workspace AND l.passage_id = p.id
+  RETURNING l.passage_id, l.keys, l.terms
+), concepts AS (
+  DELETE FROM concept_postings t USING (SELECT passage_id, unnest(keys) AS key FROM gone) g
+   WHERE t.workspace = :workspace AND t.key = g.key AND t.passage_id = g.passage_id
+)
+DELETE FROM term_postings t USING (SELECT passage_id, unnest(terms) AS key FROM gone) g
+ WHERE t.workspace = :workspace AND t.key = g.key AND t.passage_id = g.passage_id
+"""
+
+_SEEDS = """
+SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, p.text, p.heading_path, d.title
+  FROM lazy_passages l
+  JOIN passages p ON p.tenant_id = :tenant_id AND p.id = l.passage_id
+  JOIN documents d ON d.tenant_id = p.tenant_id AND d.id = p.document_id
+ WHERE l.workspace = :workspace AND l.passage_id = ANY (CAST(:ids AS bigint[]))
+ ORDER BY l.passage_id
+"""
+
+_POSTINGS = """
+SELECT asked.key, found.ids, found.flags
+  FROM unnest(CAST(:keys AS bigint[])) asked (key)
+ CROSS JOIN LATERAL (
+   SELECT array_agg(passage_id) AS ids, array_agg(flags) AS flags
+     FROM (SELECT t.passage_id, t.flags FROM concept_postings t
+            WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :max_df + 1) few
+ ) found
+ WHERE found.ids IS NOT NULL
+"""
+
+
+@dataclass(frozen=True)
+class StoredMention:
+    """A concept of a stored passage; `flags` as in `selection`."""
+
+    key: int
+    flags: int
+    sentences: int
+    surface: str
+
+
+@dataclass(frozen=True)
+class SeedPassage:
+    """A passage with its concepts and what stands above it."""
+
+    passage_id: int
+    mentions: tuple[StoredMention, ...]
+    title: str
+    heading_path: tuple[str, ...]
+    text: str
+
+
+Postings = Mapping[int, Sequence[tuple[int, int]]]
+"""Per concept the passages that hold it, as (passage id, flags)."""
+
+
+async def add_version(
+    session: TenantSession, ref: WorkspaceRef, first_passage_id: int, *, passages: int, terms: int
+) -> None:
+    """Note that the version of this passage is indexed; `terms` is the length of all its passages together."""
+    parameters = {
+        "tenant_id": ref.tenant_id,
+        "workspace": ref.number,
+        "passage_id": first_passage_id,
+        "passages": passages,
+        "terms": terms,
+    }
+    await session.execute(text(_ADD_VERSION), parameters)
+
+
+async def add_passages(
+    session: TenantSession,
+    ref: WorkspaceRef,
+    mentions: Mapping[int, Sequence[Mention]],
+    term_keys: Mapping[int, Sequence[int]],
+    surfaces: Mapping[int, str],
+) -> None:
+    """Store the concepts and term keys of passages by passage id, and the postings of the concepts.
+
+    `surfaces` holds, as a JSON array, how each passage writes its concepts.
+    """
+    ids = list(mentions)
+    flat = [mention for found in mentions.values() for mention in found]
+    keys = np.fromiter((mention.key for mention in flat), np.int64, len(flat))
+    flags = np.fromiter((mention.flags for mention in flat), np.int64, len(flat))
+    mention_ends = np.cumsum([len(found) for found in mentions.values()])
+    term_ends = np.cumsum([len(term_keys[passage_id]) for passage_id in ids])
+    owners = np.repeat(np.fromiter(ids, np.int64), [len(found) for found in mentions.values()])
+    parameters = {
+        "workspace": ref.number,
+        "ids": ids,
+        "keys": keys.tolist(),
+        "flags": flags.tolist(),
+        "sentences": [mention.sentences for mention in flat],
+        "surfaces": [surfaces[passage_id] for passage_id in ids],
+        "terms": [key for passage_id in ids for key in term_keys[passage_id]],
+        "mention_starts": [0, *mention_ends[:-1].tolist()],
+        "mention_ends": mention_ends.tolist(),
+        "term_starts": [0, *term_ends[:-1].tolist()],
+        "term_ends": term_ends.tolist(),
+    }
+    await session.execute(text(_ADD_PASSAGES), parameters)
+    # Rows in the order of the primary key fill its pages best.
+    order = np.lexsort((owners, keys))
+    postings = {
+        "workspace": ref.number,
+        "keys": keys[order].tolist(),
+        "ids": owners[order].tolist(),
+        "flags": flags[order].tolist(),
+    }
+    await session.execute(text(_ADD_POSTINGS), postings)
+
+
+async def remove_version(session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:
+    """Remove all rows of a version; its passages must still be there. Two removers take turns at its first row."""
+    parameters = {"tenant_id": ref.tenant_id, "workspace": ref.number, "version_id": version_id}
+    await session.execute(text(_REMOVE_VERSION), parameters)
+    await session.execute(text(_REMOVE_PASSAGES), parameters)
+
+
+async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[int]) -> dict[int, SeedPassage]:
+    """These passages with their concepts, by id."""
+    parameters = {"tenant_id": ref.tenant_id, "workspace": ref.number, "ids": sorted(ids)}
+    found = await session.execute(text(_SEEDS), parameters)
+    return {
+        row.passage_id: SeedPassage(
+            passage_id=row.passage_id,
+            mentions=tuple(map(StoredMention, row.keys, row.flags, row.sentences, row.surfaces)),
+            title=row.title,
+            heading_path=tuple(row.heading_path),
+            text=row.text,
+        )
+        for row in found
+    }
+
+
+async def load_postings(session: TenantSession, ref: WorkspaceRef, keys: Sequence[int], *, max_df: int) -> Postings:
+    """The passages of each concept; a concept in more than `max_df` comes with `max_df` + 1 of them, in no set order."""
+    parameters = {"workspace": ref.number, "keys": sorted(keys), "max_df": max_df}
+    found = await session.execute(text(_POSTINGS), parameters)
+    return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}

@@ -1,0 +1,167 @@
+"""The walk over the concept graph: from seed passages to their concepts, and on to the passages that share them. Pure.
+
+No edge is stored anywhere: a concept's postings are its edges.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from app.retrieval.lazy.parameters import (
+    FRONT_FLOOR,
+    FRONT_SIZE,
+    FRONT_SKIPS_SEEDS,
+    KIND_WEIGHTS,
+    OVERLAP_FLOOR,
+    OWN_TITLE_FACTOR,
+    PROMINENT_BONUS,
+    QUERY_CONCEPT_FACTOR,
+    SEED_POWER,
+    TITLE_BONUS,
+    Flavour,
+)
+from app.retrieval.lazy.ranking import lift
+from app.retrieval.lazy.selection import is_prominent, is_title, kind_of, rank_of
+from app.retrieval.lazy.store import Postings, SeedPassage, StoredMention
+from app.text.concepts.terms import terms
+from app.text.sentences import split_sentences
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is known of the question: the weight of each of its terms, and the keys of its own concepts."""
+
+    idf: Mapping[str, float]
+    concepts: Set[int]
+
+    def overlap(self, sentence: str) -> float:
+        """The part of the question's term weight that a sentence holds."""
+        total = sum(self.idf.values())
+        return sum(self.idf.get(term, 0.0) for term in set(terms(sentence))) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A concept found in start passages, before and after its document frequency is known."""
+
+    key: int
+    surface: str
+    strengths: Mapping[int, float]  # by start passage
+
+    @property
+    def strongest(self) -> float:
+        return max(self.strengths.values())
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A concept that was expanded."""
+
+    key: int
+    surface: str
+    score: float
+    df: int
+    starts: tuple[int, ...]
+
+
+@dataclass
+class Walk:
+    """What has been reached so far. `reasons` keeps, per passage, which concept carried how much to it."""
+
+    masses: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    reasons: defaultdict[int, list[tuple[float, Visit]]] = field(default_factory=lambda: defaultdict(list))
+    visits: list[Visit] = field(default_factory=list)
+
+
+def seed_weights(plain: Mapping[int, float], seeds: Sequence[int]) -> dict[int, float]:
+    """How far each seed is trusted: its plain score against the best one's, with a power that favours the first."""
+    top = plain[seeds[0]]
+    return {seed: (plain[seed] / top) ** SEED_POWER if top > 0 else 1.0 for seed in seeds}
+
+
+def activate(
+    question: Question, starts: Sequence[SeedPassage], weights: Mapping[int, float], flavour: Flavour
+) -> list[Activation]:
+    """The concepts of the start passages with all but their document frequency weighed in, strongest first."""
+    strengths: defaultdict[int, dict[int, float]] = defaultdict(dict)
+    surfaces: dict[int, str] = {}
+    for start in starts:
+        overlaps = _overlaps(question, start)
+        for mention in start.mentions:
+            if rank_of(mention.flags) >= flavour.max_concepts_per_passage:
+                continue
+            strength = weights[start.passage_id] * _strength(question, mention, overlaps)
+            if strength > 0:
+                strengths[mention.key][start.passage_id] = strength
+                surfaces.setdefault(mention.key, mention.surface)
+    found = [Activation(key, surfaces[key], by_start) for key, by_start in strengths.items()]
+    return sorted(found, key=lambda activation: (-activation.strongest, activation.key))[: flavour.probes]
+
+
+def _overlaps(question: Question, start: SeedPassage) -> list[float]:
+    """By bit of `StoredMention.sentences`: what stands above the passage first, then its sentences."""
+    above = "\n".join([start.title, *start.heading_path])
+    return [question.overlap(sentence) for sentence in [above, *split_sentences(start.text)]]
+
+
+def _strength(question: Question, mention: StoredMention, overlaps: Sequence[float]) -> float:
+    held = [overlap for bit, overlap in enumerate(overlaps) if mention.sentences >> bit & 1]
+    strength = KIND_WEIGHTS[kind_of(mention.flags)]
+    strength *= math.sqrt(OVERLAP_FLOOR + (1 - OVERLAP_FLOOR) * max(held, default=0.0))
+    if mention.key in question.concepts:
+        strength *= QUERY_CONCEPT_FACTOR
+    if is_title(mention.flags):
+        strength *= OWN_TITLE_FACTOR
+    return strength
+
+
+def rarity(df: int, corpus_passages: int) -> float:
+    """BM25's idf of a concept, as a part of the highest possible one."""
+    corpus = max(corpus_passages, df)
+    return math.log1p((corpus - df + 0.5) / (df + 0.5)) / math.log1p(corpus)
+
+
+def choose(
+    activations: Sequence[Activation], postings: Postings, corpus_passages: int, flavour: Flavour, used: Set[int]
+) -> list[Visit]:
+    """The concepts to expand, best first: strong ones that few passages share. One in a single passage leads nowhere."""
+    visits = []
+    for activation in activations:
+        df = len(postings.get(activation.key, ()))
+        if activation.key in used or not 1 < df <= flavour.max_df:
+            continue
+        weight = rarity(df, corpus_passages)
+        # Noisy-or: several starts that agree make a concept more likely, never more than certain.
+        doubt = math.prod(1 - strength * weight for strength in activation.strengths.values())
+        starts = tuple(sorted(activation.strengths, key=lambda start: (-activation.strengths[start], start)))
+        visits.append(Visit(activation.key, activation.surface, 1 - doubt, df, starts))
+    visits.sort(key=lambda visit: (-visit.score / visit.df, visit.key))
+    return visits[: flavour.concepts]
+
+
+def expand(walk: Walk, visits: Sequence[Visit], postings: Postings) -> None:
+    """One step: each concept spreads its score over the passages that hold it, most to those it is the title of."""
+    walk.visits.extend(visits)
+    for visit in visits:
+        share = visit.score / visit.df
+        for passage_id, flags in sorted(postings[visit.key]):
+            if visit.starts == (passage_id,):
+                continue
+            mass = share * (
+                1 + (TITLE_BONUS if is_title(flags) else 0) + (PROMINENT_BONUS if is_prominent(flags) else 0)
+            )
+            walk.masses[passage_id] += mass
+            walk.reasons[passage_id].append((mass, visit))
+
+
+def next_front(walk: Walk, plain: Mapping[int, float], seeds: Sequence[int]) -> dict[int, float]:
+    """Where a further hop starts: the passages reached best that the question is close to, with their weights."""
+    known = set(seeds[:FRONT_SKIPS_SEEDS])
+    weights = {
+        passage_id: lift(mass) * (FRONT_FLOOR + (1 - FRONT_FLOOR) * plain.get(passage_id, 0.0))
+        for passage_id, mass in walk.masses.items()
+        if passage_id not in known
+    }
+    best = sorted(weights, key=lambda passage_id: (-weights[passage_id], passage_id))[:FRONT_SIZE]
+    return {passage_id: weights[passage_id] for passage_id in best}

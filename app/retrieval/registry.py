@@ -1,0 +1,34 @@
+"""From the name of a mode to the engine that answers it; never from one mode to another."""
+
+from collections.abc import Mapping, Sequence
+
+from app.retrieval.contract import MODES, Engine, EngineOff, Search, UnknownMode
+
+
+class SearchRegistry:
+    """The searches of this process, by engine."""
+
+    def __init__(self, searches: Mapping[Engine, Search]) -> None:
+        self._searches = searches
+
+    def search_for(self, mode: str, engines: Sequence[str]) -> Search:
+        """The search for `mode` in a workspace that has these engines.
+
+        Raises `UnknownMode` (with `modes`) or `EngineOff` (with `engine`): a silent fallback would give a confident
+        answer from the wrong evidence.
+        """
+        engine = MODES.get(mode)
+        if engine is None:
+            raise UnknownMode(f"There is no mode '{mode}'; there are {', '.join(MODES)}.", mode=mode, modes=list(MODES))
+        if engine not in engines:
+            raise EngineOff(
+                f"Mode '{mode}' needs the engine '{engine}', which this workspace does not have.",
+                engine=engine,
+                mode=mode,
+            )
+        return self._searches[engine]
+
+
+def modes_of(engines: Sequence[str]) -> list[str]:
+    """The modes that a workspace with these engines can be asked in."""
+    return [mode for mode, engine in MODES.items() if engine in engines]

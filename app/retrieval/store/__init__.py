@@ -1,0 +1,1 @@
+"""What every engine stands on: passages, their vectors, their term postings, and which versions may be believed."""

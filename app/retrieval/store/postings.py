@@ -1,0 +1,168 @@
+"""Full text search by BM25 over our own term postings, which need no extension and no language setting.
+
+BM25 as Robertson and Zaragoza give it ("The Probabilistic Relevance Framework", 2009, section 3), with the never
+negative idf of Lucene. Which terms a text has is decided in `app/text/concepts/terms.py`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from sqlalchemy import text
+
+from app.db.session import TenantSession
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.store.hits import Hit
+from app.retrieval.store.trust import trust_parameters, trusted
+from app.text.concepts.extraction import concept_key
+from app.text.concepts.terms import terms
+
+K1 = 1.2
+B = 0.75
+# A long question is cut to its most repeated terms.
+MAX_QUERY_TERMS = 64
+# How many postings one question may read: its rarest terms come first, and what is left out hardly tells passages apart.
+POSTING_BUDGET = 4000
+_MAX_SMALLINT = 32767
+
+_WRITE = """
+INSERT INTO term_postings (workspace, key, passage_id, frequency, length)
+SELECT :workspace, key, passage_id, frequency, length
+  FROM unnest(CAST(:keys AS bigint[]), CAST(:ids AS bigint[]), CAST(:frequencies AS smallint[]),
+              CAST(:lengths AS smallint[])) AS given (key, passage_id, frequency, length)
+"""
+
+# OFFSET 0 keeps each term's postings one range of the primary key, read without touching the table.
+_SEARCH = f"""
+WITH size AS (
+  SELECT GREATEST(sum(passages), 1) AS passages, GREATEST(sum(terms) / GREATEST(sum(passages), 1), 1) AS length
+    FROM lazy_versions WHERE workspace = :workspace
+), probed AS MATERIALIZED (
+  SELECT asked.key, probe.df
+    FROM unnest(CAST(:keys AS bigint[])) asked (key)
+   CROSS JOIN LATERAL (
+     SELECT count(*) AS df
+       FROM (SELECT 1 FROM term_postings t WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :budget + 1) few
+   ) probe
+), chosen AS MATERIALIZED (
+  SELECT key, ln(1 + GREATEST(size.passages - df + 0.5, 0.5) / (df + 0.5))::float8 AS idf, size.length::float8 AS average
+    FROM (SELECT key, df, sum(df) OVER (ORDER BY df, key) AS total, row_number() OVER (ORDER BY df, key) AS position
+            FROM probed WHERE df > 0) ordered, size
+   WHERE total <= :budget OR position = 1
+), scored AS MATERIALIZED (
+  SELECT posting.passage_id, sum(chosen.idf) AS mass,
+         sum(chosen.idf * posting.frequency * (:k1 + 1)
+             / (posting.frequency + :k1 * (1 - :b + :b * posting.length / chosen.average))) AS score
+    FROM chosen
+   CROSS JOIN LATERAL (SELECT t.passage_id, t.frequency, t.length FROM term_postings t
+                        WHERE t.workspace = :workspace AND t.key = chosen.key OFFSET 0) posting
+   GROUP BY posting.passage_id
+   ORDER BY score DESC, posting.passage_id LIMIT :wanted
+)
+SELECT found.*, hit.*
+  FROM (SELECT (SELECT count(*) FROM scored) AS seen, (SELECT passages FROM size)::bigint AS corpus,
+               ARRAY(SELECT key FROM probed ORDER BY key) AS keys, ARRAY(SELECT df FROM probed ORDER BY key) AS dfs,
+               ARRAY(SELECT key FROM chosen ORDER BY key) AS used) found
+  LEFT JOIN (
+    SELECT scored.passage_id, scored.score, scored.mass
+      FROM scored JOIN passages p ON p.tenant_id = :tenant_id AND p.id = scored.passage_id {trusted("p")}
+     ORDER BY scored.score DESC, scored.passage_id LIMIT :limit
+  ) hit ON true
+ ORDER BY hit.score DESC, hit.passage_id
+"""  # noqa: S608 - put together from constants of ours
+
+
+@dataclass(frozen=True)
+class TermCounts:
+    """The terms of one passage."""
+
+    counts: Mapping[str, int]
+    length: int  # with repetitions
+    keys: tuple[int, ...]  # distinct, in the order of `counts`
+
+
+@dataclass(frozen=True)
+class LexicalResult:
+    """Passages by BM25, and what is known of the question's terms.
+
+    `idf` holds every distinct term of the question; one that no passage has weighs most, and of one that is in more
+    than `POSTING_BUDGET` passages the frequency is taken to be a tenth of the corpus. `coverage` is the part of the
+    terms' weight that the best passage holds (terms too common to be read left out).
+    """
+
+    hits: tuple[Hit, ...] = ()
+    coverage: float = 0.0
+    corpus_passages: int = 0
+    idf: Mapping[str, float] = field(default_factory=dict)
+
+
+def count_terms(title: str, heading_path: Sequence[str], passage: str) -> TermCounts:
+    """The terms of a passage, with those of the title and headings it stands under counted once more."""
+    counts = Counter(terms(passage))
+    counts.update(dict.fromkeys(terms(" \n ".join([title, *heading_path])), 1))
+    return TermCounts(counts, sum(counts.values()), tuple(concept_key(term) for term in counts))
+
+
+async def write_postings(session: TenantSession, ref: WorkspaceRef, passages: Mapping[int, TermCounts]) -> None:
+    """Store the terms of passages by passage id, in the order of the primary key."""
+    sizes = [len(found.keys) for found in passages.values()]
+    keys = np.fromiter((key for found in passages.values() for key in found.keys), np.int64)
+    ids = np.repeat(np.fromiter(passages, np.int64), sizes)
+    order = np.lexsort((ids, keys))
+    frequencies = np.fromiter((n for found in passages.values() for n in found.counts.values()), np.int64)
+    lengths = np.repeat(np.fromiter((found.length for found in passages.values()), np.int64), sizes)
+    parameters = {
+        "workspace": ref.number,
+        "keys": keys[order].tolist(),
+        "ids": ids[order].tolist(),
+        "frequencies": np.minimum(frequencies[order], _MAX_SMALLINT).tolist(),
+        "lengths": np.minimum(lengths[order], _MAX_SMALLINT).tolist(),
+    }
+    await session.execute(text(_WRITE), parameters)
+
+
+async def search_terms(
+    session: TenantSession, ref: WorkspaceRef, query: str, limit: int, *, include_partial: bool = False
+) -> LexicalResult:
+    """The passages of trusted versions that share terms with `query`, best first."""
+    asked = [term for term, _ in Counter(terms(query)).most_common(MAX_QUERY_TERMS)]
+    if not asked:
+        return LexicalResult()
+    key_of = {term: concept_key(term) for term in asked}
+    wanted = limit + limit // 4
+    while True:
+        parameters = {
+            "tenant_id": ref.tenant_id,
+            "workspace": ref.number,
+            "keys": sorted(key_of.values()),
+            "budget": POSTING_BUDGET,
+            "k1": K1,
+            "b": B,
+            "wanted": wanted,
+            "limit": limit,
+            **trust_parameters("lazy", include_partial=include_partial),
+        }
+        rows = (await session.execute(text(_SEARCH), parameters)).all()
+        hits = [row for row in rows if row.passage_id is not None]
+        # Untrusted versions are left out after ranking; where they crowd the others out, look further down.
+        if len(hits) == limit or rows[0].seen < wanted:
+            break
+        wanted *= 4
+    head = rows[0]
+    df = dict(zip(head.keys, head.dfs, strict=True))
+    idf = {term: term_weight(df[key], head.corpus) for term, key in key_of.items()}
+    used = set(head.used)
+    mass = sum(weight for term, weight in idf.items() if key_of[term] in used or df[key_of[term]] == 0)
+    return LexicalResult(
+        hits=tuple(Hit(row.passage_id, row.score) for row in hits),
+        coverage=hits[0].mass / mass if hits else 0.0,
+        corpus_passages=head.corpus,
+        idf=idf,
+    )
+
+
+def term_weight(df: int, corpus_passages: int) -> float:
+    """The idf of a term in `df` of `corpus_passages` passages."""
+    known = df if df <= POSTING_BUDGET else max(df, corpus_passages // 10)
+    return float(np.log1p(max(corpus_passages - known + 0.5, 0.5) / (known + 0.5)))

@@ -1,0 +1,167 @@
+"""Vectors of passages, in one table per embedding profile: written once per content, searched within one workspace.
+
+The tables themselves are created by `app/db/vector_tables.py`. One HNSW index serves all workspaces of a profile, and
+a filter is applied to what it finds; so that a small workspace gets full results beside big ones (facts F13), small
+ones are compared row by row, and so is any workspace of which the index did not find enough.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import text
+
+from app.db.session import TenantSession
+from app.errors import Invalid
+from app.providers.contract import Vectors
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.store.hits import Hit
+from app.retrieval.store.trust import trust_parameters, trusted
+
+# Up to so many rows comparing all costs less than walking the shared index (measured; see tests/retrieval/store).
+EXACT_ROWS = 5000
+_BATCH = 500
+
+_KNOWN = """
+SELECT DISTINCT ON (content_hash) content_hash, CAST(embedding AS real[]) AS embedding
+  FROM {table}
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND content_hash = ANY (CAST(:hashes AS bytea[]))
+ ORDER BY content_hash, passage_id
+"""
+
+# An array of arrays would be flattened by unnest, so one flat array is cut into rows.
+_WRITE = """
+INSERT INTO {table} (tenant_id, workspace_id, passage_id, version_id, content_hash, embedding)
+SELECT :tenant_id, :workspace_id, passage_id, :version_id, content_hash,
+       CAST((CAST(:numbers AS real[]))[(position - 1) * :dimension + 1 : position * :dimension] AS vector)
+  FROM unnest(CAST(:ids AS bigint[]), CAST(:hashes AS bytea[])) WITH ORDINALITY AS given (passage_id, content_hash, position)
+"""
+
+_SIZE = """
+SELECT count(*) FROM (
+  SELECT 1 FROM {table} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id LIMIT :limit
+) few
+"""
+
+_BY_INDEX = """
+WITH near AS MATERIALIZED (
+  SELECT passage_id, version_id, tenant_id, embedding <=> CAST(CAST(:query AS real[]) AS vector) AS distance
+    FROM {table}
+   WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+   ORDER BY embedding <=> CAST(CAST(:query AS real[]) AS vector) LIMIT :wanted
+)
+"""
+
+# The fence keeps the planner from turning to the shared index.
+_BY_COMPARING = """
+WITH mine AS MATERIALIZED (
+  SELECT passage_id, version_id, tenant_id, embedding <=> CAST(CAST(:query AS real[]) AS vector) AS distance
+    FROM {table} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+), near AS MATERIALIZED (
+  SELECT * FROM mine ORDER BY distance, passage_id LIMIT :wanted
+)
+"""
+
+_TRUSTED_OF_NEAR = f"""
+SELECT found.seen, hit.passage_id, 1 - hit.distance AS cosine
+  FROM (SELECT count(*) AS seen FROM near) found
+  LEFT JOIN (
+    SELECT near.passage_id, near.distance
+      FROM near {trusted("near")}
+     ORDER BY near.distance, near.passage_id LIMIT :limit
+  ) hit ON true
+ ORDER BY hit.distance, hit.passage_id
+"""  # noqa: S608 - put together from constants of ours
+
+_SIMILARITIES = """
+SELECT passage_id, 1 - (embedding <=> CAST(CAST(:query AS real[]) AS vector)) AS cosine
+  FROM {table}
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND passage_id = ANY (CAST(:ids AS bigint[]))
+ ORDER BY cosine DESC, passage_id
+"""
+
+
+class PassageVectors:
+    """The vectors of one embedding profile, named by its table suffix."""
+
+    def __init__(self, suffix: str) -> None:
+        # The suffix becomes part of an SQL identifier.
+        if not re.fullmatch(r"[a-z0-9_]{1,48}", suffix):
+            raise Invalid(f"{suffix!r} cannot end a table's name", code="bad_table_suffix")
+        self._table = f"passage_vectors_{suffix}"
+
+    async def find(self, session: TenantSession, ref: WorkspaceRef, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """The vectors that the workspace already has for these content hashes."""
+        parameters = {"hashes": list(set(hashes)), **_scope(ref)}
+        found = await session.execute(text(_KNOWN.format(table=self._table)), parameters)
+        return {row.content_hash: np.asarray(row.embedding, dtype=np.float32) for row in found}
+
+    async def write(
+        self, session: TenantSession, ref: WorkspaceRef, version_id: UUID, vectors: Mapping[int, tuple[bytes, Vectors]]
+    ) -> None:
+        """Store vectors by passage id, each with the content hash of what was embedded."""
+        rows = sorted(vectors.items())
+        for start in range(0, len(rows), _BATCH):
+            batch = rows[start : start + _BATCH]
+            matrix = np.stack([vector for _, (_, vector) in batch])
+            parameters = {
+                "version_id": version_id,
+                "ids": [passage_id for passage_id, _ in batch],
+                "hashes": [digest for _, (digest, _) in batch],
+                "numbers": matrix.ravel().tolist(),
+                "dimension": matrix.shape[1],
+                **_scope(ref),
+            }
+            await session.execute(text(_WRITE.format(table=self._table)), parameters)
+
+    async def nearest(
+        self, session: TenantSession, ref: WorkspaceRef, query: Vectors, limit: int, *, include_partial: bool = False
+    ) -> list[Hit]:
+        """The passages of trusted versions nearest to `query` by cosine, best first; none for a query of zeros."""
+        if not query.any():
+            return []
+        size = await session.scalar(text(_SIZE.format(table=self._table)), {"limit": EXACT_ROWS + 1, **_scope(ref)})
+        is_small = size is not None and size <= EXACT_ROWS
+        methods = (_BY_COMPARING,) if is_small else (_BY_INDEX, _BY_COMPARING)
+        hits: list[Hit] = []
+        for method in methods:
+            hits, is_complete = await self._nearest(session, ref, query, limit, method, include_partial)
+            if is_complete:
+                break
+        return hits
+
+    async def _nearest(
+        self, session: TenantSession, ref: WorkspaceRef, query: Vectors, limit: int, method: str, include_partial: bool
+    ) -> tuple[list[Hit], bool]:
+        """Hits, and whether there cannot be more: untrusted versions are left out after the search, so it widens."""
+        wanted = limit + limit // 4
+        statement = text(method.format(table=self._table) + _TRUSTED_OF_NEAR)
+        while True:
+            parameters = {
+                "query": query.tolist(),
+                "wanted": wanted,
+                "limit": limit,
+                **_scope(ref),
+                **trust_parameters("lazy", include_partial=include_partial),
+            }
+            rows = (await session.execute(statement, parameters)).all()
+            hits = [Hit(row.passage_id, row.cosine) for row in rows if row.passage_id is not None]
+            if len(hits) == limit:
+                return hits, True
+            if rows[0].seen < wanted:
+                return hits, method is _BY_COMPARING
+            wanted *= 4
+
+    async def similarities(
+        self, session: TenantSession, ref: WorkspaceRef, query: Vectors, ids: Sequence[int]
+    ) -> list[Hit]:
+        """These passages by cosine to `query`, best first; those without a vector are left out."""
+        parameters = {"query": query.tolist(), "ids": list(ids), **_scope(ref)}
+        found = await session.execute(text(_SIMILARITIES.format(table=self._table)), parameters)
+        return [Hit(row.passage_id, row.cosine) for row in found]
+
+
+def _scope(ref: WorkspaceRef) -> dict[str, Any]:
+    return {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id}
