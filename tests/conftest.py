@@ -20,6 +20,8 @@ from tests.fakes.stub_process import stub_llm, stub_server
 __all__ = ["stub_llm", "stub_server"]
 from tests.live import LiveStack
 
+pytest_plugins = ["tests.fakes.stub_process"]
+
 run_folder = pytest.StashKey[Path]()
 
 
