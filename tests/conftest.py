@@ -15,12 +15,11 @@ from app.devstack.run_folders import close_run_folder, open_run_folder
 from app.settings import Settings
 from tests.cluster import RUN_FOLDER, Cluster, shared_cluster
 from tests.factories import Tenancy
+from tests.fakes.stub_process import stub_llm, stub_server  # noqa: F401 - fixtures
 from tests.fakes.stub_process import stub_llm, stub_server
-
-__all__ = ["stub_llm", "stub_server"]
 from tests.live import LiveStack
 
-pytest_plugins = ["tests.fakes.stub_process"]
+__all__ = ["stub_llm", "stub_server"]
 
 run_folder = pytest.StashKey[Path]()
 
