@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, select
 
 from app.db.base import TenantRow
 from app.db.session import TenantSession
@@ -19,3 +19,9 @@ class TenantRepository:
     def rows(self, model: type[Row], *conditions: Any) -> Select[Row]:
         """A SELECT of this tenant's rows of `model` that meet `conditions`."""
         return select(model).where(model.tenant_id == self.session.tenant_id, *conditions)
+
+
+def same_row(left: Any, right: Any, column: Any) -> ColumnElement[bool]:
+    """The join along a composite foreign key from `column` of `left` to `right`."""
+    condition: ColumnElement[bool] = (left.tenant_id == right.tenant_id) & (column == right.id)
+    return condition

@@ -95,7 +95,7 @@ def _rendered(
         stack = [chosen]
         while stack:
             first, stop = stack.pop()
-            text = _render(passages[first:stop])
+            text = render_chunk(passages[first:stop])
             tokens = count_tokens(text)
             if tokens > limit and stop - first > 1:
                 middle = (first + stop) // 2
@@ -144,7 +144,8 @@ def _heading_line(path: Sequence[str]) -> str:
     return "# " + " > ".join(path)
 
 
-def _render(passages: Sequence[Passage]) -> str:
+def render_chunk(passages: Sequence[Passage]) -> str:
+    """The text of a chunk of these consecutive passages, the same whenever it is made: cached answers are found by it."""
     parts: list[str] = []
     path: tuple[str, ...] = ()
     for index, passage in enumerate(passages):

@@ -16,8 +16,9 @@ async def kept_alive(
 ) -> AsyncIterator[None]:
     """Call `extend` again and again; once it says False, or could not be asked for `lease_seconds`, the block is
     cancelled and `lost()` raised in its place."""
+    scope = asyncio.timeout(None)
     try:
-        async with asyncio.timeout(None) as scope:
+        async with scope:
             beat = asyncio.create_task(_beat(extend, lease_seconds, scope))
             try:
                 yield

@@ -16,7 +16,9 @@ from sqlalchemy import func, or_, update
 from app.db.models import WorkspaceLease
 from app.db.session import CONNECTION_ERRORS, Database, TenantSession
 from app.domain.ingestion.keepalive import kept_alive
+from app.domain.ingestion.purge_repository import PurgeRepository
 from app.errors import Unavailable
+from app.jobs import IndexGraph, enqueue
 from app.retrieval.contract import Lease, WorkspaceBusy, WorkspaceRef
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -48,6 +50,13 @@ class WorkspaceLeases:
         finally:
             # Also when the block was cancelled: the next writer should not have to wait for the expiry.
             await asyncio.shield(asyncio.ensure_future(self._release(lease)))
+
+    async def wake_next(self, ref: WorkspaceRef) -> None:
+        """Send the job of the version that waits longest for this workspace, if the lease is free."""
+        async with self._database.tenant(ref.tenant_id) as session:
+            version_id = await PurgeRepository(session).find_waiting(ref.workspace_id)
+            if version_id is not None:
+                enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))
 
     async def take(self, ref: WorkspaceRef) -> Lease | None:
         """The lease, if it is free or has expired; whoever held it before is fenced by the epoch from now on."""
@@ -89,6 +98,9 @@ class WorkspaceLeases:
         try:
             async with self._database.tenant(lease.ref.tenant_id) as session:
                 await _change(session, lease, owner=None, expires_at=None)
+            # In a transaction of its own: only after the release is committed does a version that parks meanwhile
+            # see the free lease, or we see it parked.
+            await self.wake_next(lease.ref)
         except CONNECTION_ERRORS as error:
             # The work inside is done or has failed for its own reasons; the lease runs out by itself.
             logger.warning("lease_not_released", error_type=type(error).__name__)

@@ -1,0 +1,159 @@
+"""One attempt at one index: claimed, kept alive, metered, and concluded into a state whatever happens to it."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from time import perf_counter
+
+import structlog
+
+from app.db.session import CONNECTION_ERRORS, TenantSession
+from app.domain.ingestion.keepalive import kept_alive
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.records import VersionFacts
+from app.domain.ingestion.repository import IngestionRepository
+from app.domain.ingestion.states import Claim, ClaimLost, Ended, IndexStates
+from app.errors import AppError, Unavailable
+from app.jobs import IndexGraph, ProcessVersion, PurgeGraphVersion, enqueue
+from app.providers.usage import UsageMeter, meter_usage
+from app.retrieval.contract import Engine
+
+logger = structlog.stdlib.get_logger(__name__)
+
+IndexJob = ProcessVersion | IndexGraph
+FIRST_BACKOFF_SECONDS = 3.0
+LONGEST_BACKOFF_SECONDS = 60.0
+
+
+class StageTimer:
+    """Milliseconds by stage of one attempt."""
+
+    def __init__(self) -> None:
+        self.stage_ms: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, stage: str) -> Iterator[None]:
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + (perf_counter() - started) * 1000
+
+
+def engine_of(job: IndexJob) -> Engine:
+    return "lazy" if isinstance(job, ProcessVersion) else "graph"
+
+
+class Attempts:
+    """Begins attempts and turns how they ended into a transition."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    @asynccontextmanager
+    async def begin(self, job: IndexJob, owner: str) -> AsyncIterator[tuple[Claim, VersionFacts] | None]:
+        """Claim the job's index for the block; None if somebody else has it or there is nothing to do.
+
+        While the block runs the claim is kept alive: `ClaimLost` ends the block when it was cancelled, deleted or taken
+        over. Model calls of the block are written to the ledger however it ends.
+        """
+        settings = self._ports.settings
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            claim = await IndexStates(session).claim(
+                job.version_id,
+                engine_of(job),
+                owner,
+                lease_seconds=settings.lease_seconds,
+                max_attempts=settings.max_attempts,
+            )
+            if isinstance(claim, Ended):
+                await self._settle_failure(
+                    session, job, claim, "too_many_attempts", "every attempt ended without a result"
+                )
+            facts = await IngestionRepository(session).find_version(job.version_id)
+        if not isinstance(claim, Claim) or facts is None:
+            yield None
+            return
+        with meter_usage() as meter:
+            try:
+                async with kept_alive(lambda: self._extend(claim), settings.lease_seconds, _lost):
+                    yield claim, facts
+            finally:
+                await self._record_usage(claim, facts, meter)
+
+    async def conclude(self, job: IndexJob, owner: str, error: Exception) -> float | None:
+        """Record how a failed attempt ended; the seconds after which to try again, or None if that was the last."""
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            claim = await IngestionRepository(session).find_claim(job.version_id, engine_of(job), owner)
+            if claim is None or isinstance(error, ClaimLost):
+                logger.info("attempt_superseded", version_id=str(job.version_id), engine=engine_of(job))
+                return None
+            code, detail = reason_of(error)
+            may_repeat = isinstance(error, Unavailable) or not isinstance(error, AppError)
+            if may_repeat and claim.attempt < self._ports.settings.max_attempts:
+                await IndexStates(session).put_back(claim, error=(code, detail))
+                return backoff_seconds(claim.attempt)
+            ended = await IndexStates(session).fail(claim, code, detail)
+            await self._settle_failure(session, job, ended, code, detail)
+        return None
+
+    async def hand_back(self, job: IndexJob, owner: str) -> None:
+        """Give up an attempt that this process has no time for, so that another worker takes it at once."""
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            claim = await IngestionRepository(session).find_claim(job.version_id, engine_of(job), owner)
+            if claim is not None:
+                await IndexStates(session).hand_back(claim)
+                enqueue(session, job)
+
+    async def _settle_failure(
+        self, session: TenantSession, job: IndexJob, ended: Ended, code: str, detail: str
+    ) -> None:
+        """What follows from a final failure: no graph without a text, and nothing half-written stays in the engine."""
+        logger.warning("index_failed", version_id=str(job.version_id), engine=engine_of(job), code=code)
+        if engine_of(job) == "lazy":
+            await IndexStates(session).fail_dependent_graph(job.version_id, code, detail)
+        if ended.is_purging:
+            repository = IngestionRepository(session)
+            await repository.drop_live(job.version_id, "graph")
+            await repository.bump_corpus(job.workspace_id)
+            enqueue(
+                session,
+                PurgeGraphVersion(tenant_id=job.tenant_id, workspace_id=job.workspace_id, version_id=job.version_id),
+            )
+
+    async def _extend(self, claim: Claim) -> bool:
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            return await IndexStates(session).extend(claim, self._ports.settings.lease_seconds)
+
+    async def _record_usage(self, claim: Claim, facts: VersionFacts, meter: UsageMeter) -> None:
+        if not meter.totals:
+            return
+        try:
+            async with self._ports.database.tenant(claim.tenant_id) as session:
+                await IngestionRepository(session).add_usage(claim, facts.document_id, meter)
+                await IndexStates(session).add_usage(
+                    claim.version_id,
+                    claim.engine,
+                    calls=meter.calls,
+                    tokens_in=meter.tokens_in,
+                    tokens_out=meter.tokens_out,
+                )
+        except CONNECTION_ERRORS as error:
+            logger.error("usage_not_recorded", version_id=str(claim.version_id), error_type=type(error).__name__)
+
+
+def reason_of(error: Exception) -> tuple[str, str]:
+    """Code and sentence for an error. An unexpected one may quote the document, so its own words are not kept."""
+    if isinstance(error, AppError):
+        return error.reason, error.detail
+    if isinstance(error, CONNECTION_ERRORS):
+        return "database_unavailable", "the database was not reachable while the document was worked on"
+    return "internal_error", f"an unexpected error ended the work ({type(error).__name__}); the log has the place"
+
+
+def backoff_seconds(attempt: int) -> float:
+    """Seconds before the attempt after this one: 3, 6, 12 … up to a minute."""
+    return float(min(FIRST_BACKOFF_SECONDS * 2 ** (attempt - 1), LONGEST_BACKOFF_SECONDS))
+
+
+def _lost() -> Exception:
+    return ClaimLost("another worker has this version, or it was cancelled or deleted")

@@ -1,0 +1,188 @@
+"""From chunks to the knowledge graph: extraction outside any lock, then LightRAG's insert under the workspace's lease."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable
+
+from app.domain.ingestion.attempts import Attempts, StageTimer
+from app.domain.ingestion.leases import confirm
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.purge import retire_superseded
+from app.domain.ingestion.records import Extraction, VersionFacts
+from app.domain.ingestion.repository import IngestionRepository
+from app.domain.ingestion.states import WAITING, Claim, IndexStates
+from app.errors import Conflict, Invalid
+from app.jobs import IndexGraph
+from app.retrieval.contract import ChunkOutcome, EngineWorkspace, Lease, VersionChunks, WorkspaceBusy
+
+# A slot waits so long for a busy workspace; then the version is parked, and whoever releases the lease wakes it.
+LEASE_WAIT_SECONDS = 1.0
+
+
+class ExtractionFailed(Invalid):
+    """No chunk of the version could be extracted; the sentence has the reasons with their counts."""
+
+    code = "extraction_failed"
+    title = "Nothing could be extracted"
+
+
+class MergeTimedOut(Conflict):
+    """The insert was stopped half-way, and the store cannot promise that it left nothing."""
+
+    code = "timeout_may_have_partial_index"
+    title = "The merge took too long"
+
+
+class GraphIndexer:
+    """Does `IndexGraph` jobs. What was extracted is never paid for again: the model's answers stay in the engine's cache."""
+
+    def __init__(self, ports: Ports, attempts: Attempts) -> None:
+        self._ports = ports
+        self._attempts = attempts
+
+    async def run(self, job: IndexGraph, owner: str) -> None:
+        """Raises what stops it; the caller concludes the attempt."""
+        async with self._attempts.begin(job, owner) as begun:
+            if begun is None:
+                return
+            claim, facts = begun
+            workspace = await self._ports.open_workspace(job.tenant_id, job.workspace_id)
+            async with self._ports.database.tenant(job.tenant_id) as session:
+                version = await IngestionRepository(session).load_chunks(facts)
+                before = await IngestionRepository(session).extraction(facts.version_id)
+            timer = StageTimer()
+            if before.pending or facts.profile_hash != workspace.profile.hash:
+                with timer.measure("extract"):
+                    await self._extract(claim, facts, workspace, version)
+            usable = await self._usable(claim, facts, version, timer)
+            try:
+                async with self._ports.leases.hold(facts.ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
+                    await self._merge(claim, facts, workspace, usable, lease, timer)
+            except WorkspaceBusy:
+                await self._park(claim, facts)
+
+    async def _extract(
+        self, claim: Claim, facts: VersionFacts, workspace: EngineWorkspace, version: VersionChunks
+    ) -> None:
+        """Ask for every chunk that has no answer yet; chunks that the time limit cut off count as failed."""
+        limit = facts.seconds("extract_timeout_seconds", self._ports.settings.extract_timeout_seconds)
+        progress = _Progress(self._ports, claim, facts, len(version.chunks))
+        await progress.begin()
+        if not await within(limit, self._ports.graph_index.extract(workspace, version, progress.note)):
+            async with self._ports.database.tenant(claim.tenant_id) as session:
+                await IngestionRepository(session).fail_pending_chunks(
+                    facts.version_id, "extract_timeout", f"the time limit of {limit:g} seconds was over"
+                )
+
+    async def _usable(
+        self, claim: Claim, facts: VersionFacts, version: VersionChunks, timer: StageTimer
+    ) -> VersionChunks:
+        """The chunks that can be merged. Raises ExtractionFailed if there are none."""
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            extraction = await IngestionRepository(session).extraction(facts.version_id)
+            await IndexStates(session).progress(
+                claim, chunks=(extraction.extracted, extraction.total), stage_ms=timer.stage_ms
+            )
+        if not extraction.extracted:
+            raise ExtractionFailed(failure_sentence(extraction))
+        failed = {outcome.ordinal for outcome in extraction.failed}
+        return VersionChunks(
+            version.version_id,
+            version.document_id,
+            tuple(chunk for chunk in version.chunks if chunk.ordinal not in failed),
+        )
+
+    async def _merge(
+        self,
+        claim: Claim,
+        facts: VersionFacts,
+        workspace: EngineWorkspace,
+        version: VersionChunks,
+        lease: Lease,
+        timer: StageTimer,
+    ) -> None:
+        """Insert what was extracted, after removing what an earlier attempt may have left, and make it live."""
+        limit = facts.seconds("merge_timeout_seconds", self._ports.settings.merge_timeout_seconds)
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            await confirm(session, lease)
+            await IndexStates(session).begin_merge(claim)
+        with timer.measure("merge"):
+            if not await within(limit, self._replace(workspace, version, lease)):
+                raise MergeTimedOut(
+                    f"merging into the graph took longer than {limit:g} seconds; what it left is being removed, then retry"
+                )
+        await self._make_live(claim, facts, lease, timer)
+
+    async def _replace(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
+        await self._ports.graph_index.remove(workspace, version.version_id, lease)
+        await self._ports.graph_index.insert(workspace, version, lease)
+
+    async def _make_live(self, claim: Claim, facts: VersionFacts, lease: Lease, timer: StageTimer) -> None:
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            repository = IngestionRepository(session)
+            await confirm(session, lease)
+            extraction = await repository.extraction(facts.version_id)
+            is_partial = bool(extraction.failed)
+            await IndexStates(session).finish(
+                claim,
+                "partial" if is_partial else "ready",
+                error=("partial_extraction", failure_sentence(extraction)) if is_partial else None,
+                stage_ms=timer.stage_ms,
+            )
+            await repository.move_live(facts, "graph", is_partial=is_partial)
+            await retire_superseded(session, facts)
+            await repository.bump_corpus(facts.ref.workspace_id)
+
+    async def _park(self, claim: Claim, facts: VersionFacts) -> None:
+        """Give the slot back until the workspace is free; the lease may have become free while we gave up."""
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            await IndexStates(session).hand_back(claim, stage=WAITING)
+        await self._ports.leases.wake_next(facts.ref)
+
+
+class _Progress:
+    """Writes down each chunk as its outcome is known, so that a crash loses nothing and polling shows the count."""
+
+    def __init__(self, ports: Ports, claim: Claim, facts: VersionFacts, total: int) -> None:
+        self._ports = ports
+        self._claim = claim
+        self._facts = facts
+        self._total = total
+        self._extracted: set[int] = set()
+        self._lock = asyncio.Lock()
+
+    async def begin(self) -> None:
+        async with self._ports.database.tenant(self._claim.tenant_id) as session:
+            await IngestionRepository(session).reopen_failed_chunks(self._facts.version_id)
+            await IndexStates(session).progress(self._claim, stage="extracting", chunks=(0, self._total))
+
+    async def note(self, outcome: ChunkOutcome) -> None:
+        # One at a time, so that the count shown never goes back.
+        async with self._lock:
+            if outcome.error_code is None:
+                self._extracted.add(outcome.ordinal)
+            async with self._ports.database.tenant(self._claim.tenant_id) as session:
+                await IngestionRepository(session).note_outcome(self._facts.version_id, outcome)
+                await IndexStates(session).progress(self._claim, chunks=(len(self._extracted), self._total))
+
+
+async def within(seconds: float, work: Awaitable[None]) -> bool:
+    """Run `work` under a time limit; False if the limit struck. A TimeoutError of its own is raised as such."""
+    scope = asyncio.timeout(seconds)
+    try:
+        async with scope:
+            await work
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        return False
+    return True
+
+
+def failure_sentence(extraction: Extraction) -> str:
+    """Counts and reasons, most frequent first: "3 of 12 chunks could not be extracted: 2 model_nonsense, …"."""
+    reasons = Counter(outcome.error_code for outcome in extraction.failed)
+    listed = ", ".join(f"{count} {code}" for code, count in reasons.most_common())
+    first = next((outcome.error_detail for outcome in extraction.failed if outcome.error_detail), None)
+    sentence = f"{len(extraction.failed)} of {extraction.total} chunks could not be extracted: {listed}"
+    return f"{sentence} ({first})" if first else sentence

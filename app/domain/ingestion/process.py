@@ -1,0 +1,156 @@
+"""From the original to the lazy index: parse, cut, embed, then one transaction that makes the version queryable."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.db.session import TenantSession
+from app.domain.ingestion.attempts import Attempts, StageTimer
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.purge import retire_superseded
+from app.domain.ingestion.records import TextFacts, VersionFacts
+from app.domain.ingestion.repository import IngestionRepository
+from app.domain.ingestion.states import Claim, IndexStates
+from app.jobs import IndexGraph, ProcessVersion, enqueue
+from app.parsing.job import ParseLimits
+from app.parsing.service import parse_file
+from app.providers.contract import Vectors
+from app.retrieval.contract import EngineWorkspace
+from app.retrieval.store.passages import StoredVersion, content_hash, indexed_text, insert_passages
+from app.retrieval.store.vectors import PassageVectors
+from app.text.chunks import ChunkDraft, ChunkingProfile, group_chunks
+from app.text.document import SourceText
+from app.text.languages import detect_language
+from app.text.passages import PassageDraft, split_passages
+
+EMBED_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Passages with what is embedded of each: its digest and its vector, row for row."""
+
+    hashes: list[bytes]
+    vectors: Vectors
+
+
+class VersionProcessor:
+    """Does `ProcessVersion` jobs. Running one twice, or after a crash, has the effect of running it once."""
+
+    def __init__(self, ports: Ports, attempts: Attempts) -> None:
+        self._ports = ports
+        self._attempts = attempts
+
+    async def run(self, job: ProcessVersion, owner: str) -> None:
+        """Raises what stops it; the caller concludes the attempt."""
+        async with self._attempts.begin(job, owner) as begun:
+            if begun is None:
+                return
+            claim, facts = begun
+            workspace = await self._ports.open_workspace(job.tenant_id, job.workspace_id)
+            timer = StageTimer()
+            await self._enter(claim, "parsing")
+            with timer.measure("parse"):
+                source = await self._parse(facts)
+                passages = await asyncio.to_thread(split_passages, source)
+            await self._enter(claim, "embedding")
+            with timer.measure("embed"):
+                embedded = await self._embed(workspace, facts, passages)
+            await self._enter(claim, "indexing")
+            chunks = await asyncio.to_thread(group_chunks, passages, _chunking(workspace), embedded.vectors)
+            text = TextFacts(
+                language=await asyncio.to_thread(detect_language, source.text),
+                page_count=source.page_count,
+                char_count=len(source.text),
+                passage_count=len(passages),
+                chunk_count=len(chunks),
+                profile_hash=workspace.profile.hash,
+            )
+            await self._write(claim, facts, workspace, text, passages, embedded, chunks, timer)
+
+    async def _parse(self, facts: VersionFacts) -> SourceText:
+        settings = self._ports.settings
+        limits = ParseLimits(
+            timeout_seconds=facts.seconds("parse_timeout_seconds", settings.parse_timeout_seconds),
+            memory_bytes=settings.parse_memory_bytes,
+            max_text_chars=settings.max_text_chars,
+        )
+        with tempfile.TemporaryDirectory(prefix="trellis-original-") as folder:
+            # Nothing of the user's name is part of a path; the name itself only helps to tell the format.
+            path = Path(folder) / "original"
+            await self._ports.blobs.fetch(facts.blob_key, path)
+            return await parse_file(path, facts.filename, facts.media_type, limits)
+
+    async def _embed(
+        self, workspace: EngineWorkspace, facts: VersionFacts, passages: Sequence[PassageDraft]
+    ) -> Embedded:
+        """One vector a passage; the workspace's own ones are found by content, only the rest is computed."""
+        texts = [indexed_text(facts.title, passage.heading_path, passage.text) for passage in passages]
+        hashes = [content_hash(text) for text in texts]
+        async with self._ports.database.tenant(facts.ref.tenant_id) as session:
+            known = await PassageVectors(workspace.vector_suffix).find(session, facts.ref, hashes)
+        missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
+        digests = list(missing)
+        for start in range(0, len(digests), EMBED_BATCH):
+            batch = digests[start : start + EMBED_BATCH]
+            rows = await workspace.embedding.embed([missing[digest] for digest in batch], role="document")
+            known.update(zip(batch, rows, strict=True))
+        return Embedded(hashes, np.stack([known[digest] for digest in hashes]))
+
+    async def _write(
+        self,
+        claim: Claim,
+        facts: VersionFacts,
+        workspace: EngineWorkspace,
+        text: TextFacts,
+        passages: Sequence[PassageDraft],
+        embedded: Embedded,
+        chunks: Sequence[ChunkDraft],
+        timer: StageTimer,
+    ) -> None:
+        """The one transaction that makes the version queryable, or leaves no trace of this attempt."""
+        async with self._ports.database.tenant(facts.ref.tenant_id) as session:
+            repository = IngestionRepository(session)
+            with timer.measure("index"):
+                await self._replace_text(session, facts, workspace, passages, embedded)
+                await repository.add_chunks(facts, chunks)
+                await repository.describe_text(facts.version_id, text)
+            # Guarded by the claim: whoever lost it rolls back all of the above.
+            await IndexStates(session).finish(claim, "ready", stage_ms=timer.stage_ms)
+            await repository.move_live(facts, "lazy")
+            if await repository.has_graph(facts.version_id):
+                enqueue(session, IndexGraph(facts.ref.tenant_id, facts.ref.workspace_id, facts.version_id))
+            await retire_superseded(session, facts)
+            await repository.bump_corpus(facts.ref.workspace_id)
+
+    async def _replace_text(
+        self,
+        session: TenantSession,
+        facts: VersionFacts,
+        workspace: EngineWorkspace,
+        passages: Sequence[PassageDraft],
+        embedded: Embedded,
+    ) -> None:
+        lazy, repository = self._ports.lazy_index, IngestionRepository(session)
+        await lazy.remove(session, facts.ref, facts.version_id)
+        await repository.remove_text(facts.version_id)
+        stored = StoredVersion(facts.ref, facts.document_id, facts.version_id)
+        rows = await insert_passages(session, stored, facts.title, passages)
+        vectors = {
+            row.id: (digest, vector)
+            for row, digest, vector in zip(rows, embedded.hashes, embedded.vectors, strict=True)
+        }
+        await PassageVectors(workspace.vector_suffix).write(session, facts.ref, facts.version_id, vectors)
+        await lazy.add(session, facts.ref, facts.title, rows)
+
+    async def _enter(self, claim: Claim, stage: str) -> None:
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            await IndexStates(session).progress(claim, stage=stage)
+
+
+def _chunking(workspace: EngineWorkspace) -> ChunkingProfile:
+    return ChunkingProfile(workspace.profile.chunk_strategy, workspace.profile.chunk_tokens)

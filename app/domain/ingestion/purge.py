@@ -1,0 +1,132 @@
+"""Removes what must not stay: documents and workspaces that are deleted, superseded versions, and what a failed merge left.
+
+The graph engine is emptied first, under the workspace's lease; then our rows go and the originals with them. Every purge may be
+repeated from the start.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.db.session import TenantSession
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.purge_repository import PurgeRepository
+from app.domain.ingestion.records import VersionFacts
+from app.domain.ingestion.repository import IngestionRepository
+from app.domain.ingestion.states import IndexStates
+from app.jobs import PurgeDocument, PurgeGraphVersion, PurgeWorkspace, enqueue
+from app.retrieval.contract import Engine, EngineWorkspace, Lease, WorkspaceRef
+
+ENGINES: tuple[Engine, ...] = ("lazy", "graph")
+LEASE_WAIT_SECONDS = 5.0
+
+
+async def retire_superseded(session: TenantSession, facts: VersionFacts) -> None:
+    """Queue the removal of the document's versions that no engine answers from any more."""
+    for version_id in await PurgeRepository(session).list_superseded(facts.document_id):
+        enqueue(session, PurgeGraphVersion(facts.ref.tenant_id, facts.ref.workspace_id, version_id))
+
+
+async def stop_document(session: TenantSession, workspace_id: UUID, document_id: UUID) -> None:
+    """Nothing answers from the document any more, and whoever works on it loses the claim. Safe to repeat."""
+    states = IndexStates(session)
+    for version_id in await PurgeRepository(session).list_versions(document_id):
+        for engine in ENGINES:
+            await states.cancel(version_id, engine)
+    repository = IngestionRepository(session)
+    await repository.drop_live_document(document_id)
+    await repository.bump_corpus(workspace_id)
+
+
+@dataclass(frozen=True)
+class _WritableGraph:
+    workspace: EngineWorkspace
+    lease: Lease
+
+
+class Purger:
+    """Does the purge jobs. Raises WorkspaceBusy when another write holds the workspace for long: try again later."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def document(self, job: PurgeDocument) -> None:
+        """Remove a document that is being deleted."""
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            ref = await PurgeRepository(session).find_deleting(job.document_id)
+            if ref is None:
+                return
+            await stop_document(session, ref.workspace_id, job.document_id)
+            versions = await self._graph_versions(session, job.document_id)
+        async with self._graph_of(ref, needed=bool(versions)) as graph:
+            if graph is not None:
+                for version_id in versions:
+                    await self._ports.graph_index.remove(graph.workspace, version_id, graph.lease)
+            await self._remove_rows(ref, job.document_id)
+
+    async def graph_version(self, job: PurgeGraphVersion) -> None:
+        """Remove what a failed merge left of a version, or all of a version that was superseded."""
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            facts = await IngestionRepository(session).find_version(job.version_id)
+            if facts is None:
+                return
+            repository = PurgeRepository(session)
+            is_superseded = job.version_id in await repository.list_superseded(facts.document_id)
+            has_graph = await IngestionRepository(session).has_graph(job.version_id)
+            if not is_superseded and not await repository.is_purging(job.version_id):
+                return
+        async with self._graph_of(facts.ref, needed=has_graph) as graph:
+            if graph is not None:
+                await self._ports.graph_index.remove(graph.workspace, job.version_id, graph.lease)
+            async with self._ports.database.tenant(job.tenant_id) as session:
+                await IndexStates(session).mark_clean(job.version_id)
+                if is_superseded:
+                    await self._ports.lazy_index.remove(session, facts.ref, job.version_id)
+                    await PurgeRepository(session).remove_version(job.version_id)
+
+    async def workspace(self, job: PurgeWorkspace) -> None:
+        """Remove a workspace that is being deleted, document by document, so that no transaction grows with it."""
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            repository = PurgeRepository(session)
+            ref = await repository.find_deleting_workspace(job.workspace_id)
+            if ref is None:
+                return
+            documents = await repository.list_documents(job.workspace_id)
+            has_graph = await repository.workspace_has_graph(job.workspace_id)
+        for document_id in documents:
+            async with self._ports.database.tenant(job.tenant_id) as session:
+                await stop_document(session, ref.workspace_id, document_id)
+        async with self._graph_of(ref, needed=has_graph) as graph:
+            if graph is not None:
+                await self._ports.graph_index.clear(graph.workspace, graph.lease)
+            for document_id in documents:
+                await self._remove_rows(ref, document_id)
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            await PurgeRepository(session).remove_workspace(ref.workspace_id)
+
+    async def _graph_versions(self, session: TenantSession, document_id: UUID) -> Sequence[UUID]:
+        versions = await PurgeRepository(session).list_versions(document_id)
+        return [version_id for version_id in versions if await IngestionRepository(session).has_graph(version_id)]
+
+    @asynccontextmanager
+    async def _graph_of(self, ref: WorkspaceRef, *, needed: bool) -> AsyncIterator[_WritableGraph | None]:
+        """The right to write the workspace's graph for the block, where there is something to write."""
+        if not needed:
+            yield None
+            return
+        workspace = await self._ports.open_workspace(ref.tenant_id, ref.workspace_id)
+        async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
+            yield _WritableGraph(workspace, lease)
+
+    async def _remove_rows(self, ref: WorkspaceRef, document_id: UUID) -> None:
+        """Originals first: a crash in between leaves rows, by which the purge is found and repeated."""
+        async with self._ports.database.tenant(ref.tenant_id) as session:
+            keys = await PurgeRepository(session).list_blob_keys(document_id)
+        await self._ports.blobs.delete(keys)
+        async with self._ports.database.tenant(ref.tenant_id) as session:
+            repository = PurgeRepository(session)
+            for version_id in await repository.list_versions(document_id):
+                await self._ports.lazy_index.remove(session, ref, version_id)
+                await repository.remove_version(version_id)
+            await repository.remove_document(document_id, keys)

@@ -1,0 +1,163 @@
+"""Queries of purges and of the sweeper: what is left of documents, versions and workspaces, and what stood still."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, delete, exists, func, select, text
+from sqlalchemy.orm import aliased
+
+from app.db.base import TenantId, WorkspaceId
+from app.db.models import Blob, Document, IndexState, LiveVersion, Version, Workspace, WorkspaceLease
+from app.db.repository import TenantRepository, same_row
+from app.db.session import SystemSession
+from app.domain.ingestion.states import WAITING
+from app.retrieval.contract import WorkspaceRef
+
+STALE_WORK = text("SELECT kind, tenant_id, workspace_id, subject_id FROM stale_work(:requeue_after, :max_rows)")
+
+
+class PurgeRepository(TenantRepository):
+    async def find_waiting(self, workspace_id: UUID) -> UUID | None:
+        """The version that has waited longest for the workspace's lease, if the lease is free."""
+        query = (
+            select(IndexState.version_id)
+            .join(
+                WorkspaceLease,
+                (IndexState.tenant_id == WorkspaceLease.tenant_id)
+                & (IndexState.workspace_id == WorkspaceLease.workspace_id),
+            )
+            .where(
+                IndexState.tenant_id == self.session.tenant_id,
+                IndexState.workspace_id == workspace_id,
+                IndexState.state == "queued",
+                IndexState.stage == WAITING,
+                (WorkspaceLease.owner.is_(None)) | (WorkspaceLease.expires_at < func.clock_timestamp()),
+            )
+            .order_by(IndexState.queued_at)
+            .limit(1)
+        )
+        found: UUID | None = await self.session.scalar(query)
+        return found
+
+    async def list_superseded(self, document_id: UUID) -> Sequence[UUID]:
+        """Versions older than the newest that no engine answers from and nobody works on."""
+        newer = aliased(Version)
+        query = self._version_ids(
+            Version.document_id == document_id,
+            exists().where(
+                newer.tenant_id == Version.tenant_id,
+                newer.document_id == Version.document_id,
+                newer.ordinal > Version.ordinal,
+            ),
+            ~exists().where(LiveVersion.tenant_id == Version.tenant_id, LiveVersion.version_id == Version.id),
+            ~exists().where(
+                IndexState.tenant_id == Version.tenant_id,
+                IndexState.version_id == Version.id,
+                IndexState.state.in_(("queued", "running")),
+            ),
+        )
+        return (await self.session.scalars(query)).all()
+
+    async def find_deleting(self, document_id: UUID) -> WorkspaceRef | None:
+        """Where a document is that is being deleted; None if it is gone or was not asked to go."""
+        query = (
+            select(Document.workspace_id, Workspace.number)
+            .join(Workspace, same_row(Document, Workspace, Document.workspace_id))
+            .where(
+                Document.tenant_id == self.session.tenant_id,
+                Document.id == document_id,
+                Document.deleting_at.is_not(None),
+            )
+        )
+        return self._ref((await self.session.execute(query)).one_or_none())
+
+    async def find_deleting_workspace(self, workspace_id: UUID) -> WorkspaceRef | None:
+        query = select(Workspace.id, Workspace.number).where(
+            Workspace.tenant_id == self.session.tenant_id,
+            Workspace.id == workspace_id,
+            Workspace.status == "deleting",
+        )
+        return self._ref((await self.session.execute(query)).one_or_none())
+
+    async def workspace_has_graph(self, workspace_id: UUID) -> bool:
+        """Whether the graph engine may hold anything of the workspace, by its settings or by what was indexed."""
+        query = self.rows(
+            Workspace,
+            Workspace.id == workspace_id,
+            Workspace.engines.contains(["graph"])
+            | exists().where(
+                IndexState.tenant_id == Workspace.tenant_id,
+                IndexState.workspace_id == Workspace.id,
+                IndexState.engine == "graph",
+            ),
+        )
+        return await self.session.scalar(query) is not None
+
+    async def is_purging(self, version_id: UUID) -> bool:
+        """Whether something untrusted may be in the graph engine and no attempt is open that would remove it."""
+        query = self.rows(
+            IndexState,
+            IndexState.version_id == version_id,
+            IndexState.cleanliness == "purging",
+            IndexState.state.not_in(("queued", "running")),
+        )
+        return await self.session.scalar(query) is not None
+
+    async def list_versions(self, document_id: UUID) -> Sequence[UUID]:
+        return (await self.session.scalars(self._version_ids(Version.document_id == document_id))).all()
+
+    async def list_documents(self, workspace_id: UUID) -> Sequence[UUID]:
+        query = select(Document.id).where(
+            Document.tenant_id == self.session.tenant_id, Document.workspace_id == workspace_id
+        )
+        return (await self.session.scalars(query)).all()
+
+    async def list_blob_keys(self, document_id: UUID) -> Sequence[str]:
+        query = (
+            select(Blob.key)
+            .join(Version, same_row(Version, Blob, Version.blob_id))
+            .where(Version.tenant_id == self.session.tenant_id, Version.document_id == document_id)
+            .distinct()
+        )
+        return (await self.session.scalars(query)).all()
+
+    async def remove_version(self, version_id: UUID) -> None:
+        """With its states, pointers, chunks and passages. The lazy index must have let go of it before."""
+        await self.session.execute(
+            delete(Version).where(Version.tenant_id == self.session.tenant_id, Version.id == version_id)
+        )
+
+    async def remove_document(self, document_id: UUID, blob_keys: Sequence[str]) -> None:
+        """The row itself, once its versions are gone, and the rows of its originals."""
+        await self.session.execute(
+            delete(Blob).where(Blob.tenant_id == self.session.tenant_id, Blob.key.in_(blob_keys))
+        )
+        await self.session.execute(
+            delete(Document).where(Document.tenant_id == self.session.tenant_id, Document.id == document_id)
+        )
+
+    async def remove_workspace(self, workspace_id: UUID) -> None:
+        await self.session.execute(
+            delete(Workspace).where(Workspace.tenant_id == self.session.tenant_id, Workspace.id == workspace_id)
+        )
+
+    def _version_ids(self, *conditions: Any) -> Select[Any]:
+        return (
+            select(Version.id).where(Version.tenant_id == self.session.tenant_id, *conditions).order_by(Version.ordinal)
+        )
+
+    def _ref(self, row: Any) -> WorkspaceRef | None:
+        if row is None:
+            return None
+        return WorkspaceRef(TenantId(self.session.tenant_id), WorkspaceId(row[0]), row[1])
+
+
+class StaleWork:
+    """What stood still, over all tenants, as ids only."""
+
+    def __init__(self, session: SystemSession) -> None:
+        self._session = session
+
+    async def list(self, requeue_after: Any, max_rows: int) -> Sequence[Any]:
+        return (await self._session.execute(STALE_WORK, {"requeue_after": requeue_after, "max_rows": max_rows})).all()

@@ -1,0 +1,60 @@
+"""What ingestion reads of a version before it works on it, and what it keeps of one afterwards."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from app.retrieval.contract import ChunkOutcome, WorkspaceRef
+
+
+@dataclass(frozen=True)
+class VersionFacts:
+    """A version with what its document and workspace say about it. `settings` are the workspace's."""
+
+    ref: WorkspaceRef
+    document_id: UUID
+    version_id: UUID
+    title: str
+    filename: str
+    media_type: str
+    blob_key: str
+    profile_hash: str
+    settings: dict[str, Any]
+
+    def seconds(self, name: str, default: float) -> float:
+        """A time limit that the workspace may set for itself."""
+        value = self.settings.get(name)
+        return default if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """What is kept of a version's text beside its passages."""
+
+    language: str
+    page_count: int | None
+    char_count: int
+    passage_count: int
+    chunk_count: int
+    profile_hash: str
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """How far the extraction of a version's chunks is; `failed` in order of their ordinals."""
+
+    total: int
+    pending: int
+    failed: tuple[ChunkOutcome, ...]
+
+    @property
+    def extracted(self) -> int:
+        return self.total - self.pending - len(self.failed)
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """A version that is no longer, or never became, what its document shows."""
+
+    version_id: UUID
+    has_graph: bool

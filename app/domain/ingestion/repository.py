@@ -1,0 +1,251 @@
+"""Queries of ingestion: versions with their surroundings, chunks, live pointers, and what a purge has to find."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, select, text, update
+
+from app.db.base import TenantId, WorkspaceId
+from app.db.models import (
+    Blob,
+    Chunk,
+    CorpusVersion,
+    Document,
+    IndexState,
+    LiveVersion,
+    ModelProfile,
+    Passage,
+    UsageEvent,
+    Version,
+    Workspace,
+)
+from app.db.repository import TenantRepository, same_row
+from app.domain.ingestion.records import Extraction, TextFacts, VersionFacts
+from app.domain.ingestion.states import Claim
+from app.providers.usage import UsageMeter
+from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, VersionChunks, WorkspaceRef
+from app.text.chunks import ChunkDraft, render_chunk
+
+# Moves the pointer forward only: an older version that finishes late does not displace a newer one, and a partial
+# index does not displace a whole one.
+MOVE_LIVE = text("""
+INSERT INTO live_versions (tenant_id, document_id, engine, workspace_id, version_id)
+VALUES (:tenant_id, :document_id, :engine, :workspace_id, :version_id)
+ON CONFLICT (tenant_id, document_id, engine) DO UPDATE SET version_id = EXCLUDED.version_id
+ WHERE (SELECT ordinal FROM versions WHERE tenant_id = :tenant_id AND id = EXCLUDED.version_id)
+       > (SELECT ordinal FROM versions WHERE tenant_id = :tenant_id AND id = live_versions.version_id)
+   AND NOT (:is_partial AND EXISTS (SELECT 1 FROM index_states s
+                                     WHERE s.tenant_id = :tenant_id AND s.version_id = live_versions.version_id
+                                       AND s.engine = :engine AND s.state = 'ready'))
+""")
+
+
+class IngestionRepository(TenantRepository):
+    # --- versions ---------------------------------------------------------------------------------------------------
+
+    async def find_version(self, version_id: UUID) -> VersionFacts | None:
+        query = (
+            select(Version, Document.title, Document.filename, Workspace.number, Workspace.settings, Blob.key)
+            .join(Document, same_row(Version, Document, Version.document_id))
+            .join(Workspace, same_row(Version, Workspace, Version.workspace_id))
+            .join(Blob, same_row(Version, Blob, Version.blob_id))
+            .where(Version.tenant_id == self.session.tenant_id, Version.id == version_id)
+        )
+        row = (await self.session.execute(query)).one_or_none()
+        if row is None:
+            return None
+        version, title, filename, number, settings, key = row
+        return VersionFacts(
+            ref=WorkspaceRef(TenantId(version.tenant_id), WorkspaceId(version.workspace_id), number),
+            document_id=version.document_id,
+            version_id=version.id,
+            title=title,
+            filename=filename,
+            media_type=version.media_type,
+            blob_key=key,
+            profile_hash=version.index_profile_hash,
+            settings=settings,
+        )
+
+    async def find_claim(self, version_id: UUID, engine: Engine, owner: str) -> Claim | None:
+        """The claim that `owner` holds, if it still does."""
+        state = await self.session.scalar(
+            self.rows(
+                IndexState,
+                IndexState.version_id == version_id,
+                IndexState.engine == engine,
+                IndexState.state == "running",
+                IndexState.lease_owner == owner,
+            )
+        )
+        if state is None:
+            return None
+        return Claim(state.tenant_id, state.workspace_id, version_id, engine, owner, state.attempts)
+
+    async def list_states(self, version_id: UUID) -> Sequence[IndexState]:
+        """A version's index states, lazy last, so that a graph is never judged before its text."""
+        query = self.rows(IndexState, IndexState.version_id == version_id).order_by(IndexState.engine)
+        return (await self.session.scalars(query)).all()
+
+    async def describe_text(self, version_id: UUID, facts: TextFacts) -> None:
+        await self.session.execute(
+            update(Version)
+            .where(Version.tenant_id == self.session.tenant_id, Version.id == version_id)
+            .values(
+                language=facts.language,
+                page_count=facts.page_count,
+                char_count=facts.char_count,
+                passage_count=facts.passage_count,
+                chunk_count=facts.chunk_count,
+                index_profile_hash=facts.profile_hash,
+            )
+        )
+
+    async def has_graph(self, version_id: UUID) -> bool:
+        query = self.rows(IndexState, IndexState.version_id == version_id, IndexState.engine == "graph")
+        return await self.session.scalar(query) is not None
+
+    async def remove_text(self, version_id: UUID) -> None:
+        """Passages (their vectors go with them) and chunks."""
+        for model in (Chunk, Passage):
+            await self.session.execute(
+                delete(model).where(model.tenant_id == self.session.tenant_id, model.version_id == version_id)
+            )
+
+    # --- chunks -----------------------------------------------------------------------------------------------------
+
+    async def add_chunks(self, facts: VersionFacts, drafts: Iterable[ChunkDraft]) -> None:
+        self.session.add_all(
+            Chunk(
+                tenant_id=facts.ref.tenant_id,
+                version_id=facts.version_id,
+                ordinal=draft.ordinal,
+                workspace_id=facts.ref.workspace_id,
+                first_passage=draft.first_passage,
+                last_passage=draft.last_passage,
+                tokens=draft.tokens,
+            )
+            for draft in drafts
+        )
+        await self.session.flush()
+
+    async def load_chunks(self, facts: VersionFacts) -> VersionChunks:
+        """The version as the graph engine gets it: the same texts, every time they are asked for."""
+        chunks = await self.session.scalars(
+            self.rows(Chunk, Chunk.version_id == facts.version_id).order_by(Chunk.ordinal)
+        )
+        query = self.rows(Passage, Passage.version_id == facts.version_id).order_by(Passage.ordinal)
+        passages = (await self.session.scalars(query)).all()
+        texts = tuple(
+            ChunkText(chunk.ordinal, render_chunk(passages[chunk.first_passage : chunk.last_passage + 1]), chunk.tokens)
+            for chunk in chunks
+        )
+        return VersionChunks(facts.version_id, facts.document_id, texts)
+
+    async def note_outcome(self, version_id: UUID, outcome: ChunkOutcome) -> None:
+        await self.session.execute(
+            update(Chunk)
+            .where(
+                Chunk.tenant_id == self.session.tenant_id,
+                Chunk.version_id == version_id,
+                Chunk.ordinal == outcome.ordinal,
+            )
+            .values(
+                state="extracted" if outcome.error_code is None else "failed",
+                error_code=outcome.error_code,
+                error_detail=outcome.error_detail,
+            )
+        )
+
+    async def fail_pending_chunks(self, version_id: UUID, code: str, detail: str) -> None:
+        await self.session.execute(
+            update(Chunk)
+            .where(Chunk.tenant_id == self.session.tenant_id, Chunk.version_id == version_id, Chunk.state == "pending")
+            .values(state="failed", error_code=code, error_detail=detail)
+        )
+
+    async def reopen_failed_chunks(self, version_id: UUID) -> None:
+        await self.session.execute(
+            update(Chunk)
+            .where(Chunk.tenant_id == self.session.tenant_id, Chunk.version_id == version_id, Chunk.state == "failed")
+            .values(state="pending", error_code=None, error_detail=None)
+        )
+
+    async def extraction(self, version_id: UUID) -> Extraction:
+        chunks = (
+            await self.session.scalars(self.rows(Chunk, Chunk.version_id == version_id).order_by(Chunk.ordinal))
+        ).all()
+        failed = tuple(
+            ChunkOutcome(chunk.ordinal, chunk.error_code, chunk.error_detail)
+            for chunk in chunks
+            if chunk.state == "failed"
+        )
+        return Extraction(len(chunks), sum(chunk.state == "pending" for chunk in chunks), failed)
+
+    # --- what queries see -------------------------------------------------------------------------------------------
+
+    async def move_live(self, facts: VersionFacts, engine: Engine, *, is_partial: bool = False) -> None:
+        """Point the engine at this version, unless it answers from a newer or a more complete one."""
+        await self.session.execute(
+            MOVE_LIVE,
+            {
+                "tenant_id": facts.ref.tenant_id,
+                "document_id": facts.document_id,
+                "engine": engine,
+                "workspace_id": facts.ref.workspace_id,
+                "version_id": facts.version_id,
+                "is_partial": is_partial,
+            },
+        )
+
+    async def drop_live(self, version_id: UUID, engine: Engine) -> None:
+        """Stop answering from a version."""
+        await self.session.execute(
+            delete(LiveVersion).where(
+                LiveVersion.tenant_id == self.session.tenant_id,
+                LiveVersion.version_id == version_id,
+                LiveVersion.engine == engine,
+            )
+        )
+
+    async def drop_live_document(self, document_id: UUID) -> None:
+        """Stop answering from a document, whichever of its versions is live."""
+        await self.session.execute(
+            delete(LiveVersion).where(
+                LiveVersion.tenant_id == self.session.tenant_id, LiveVersion.document_id == document_id
+            )
+        )
+
+    async def bump_corpus(self, workspace_id: UUID) -> None:
+        """The last statement of a transaction that changes what queries see: it holds the workspace's one row."""
+        await self.session.execute(
+            update(CorpusVersion)
+            .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == workspace_id)
+            .values(version=CorpusVersion.version + 1)
+        )
+
+    # --- usage ------------------------------------------------------------------------------------------------------
+
+    async def add_usage(self, claim: Claim, document_id: UUID | None, meter: UsageMeter) -> None:
+        """One ledger row per model and purpose; models that were removed meanwhile cannot be billed any more."""
+        query = select(ModelProfile.name, ModelProfile.id).where(
+            ModelProfile.name.in_({name for name, _ in meter.totals})
+        )
+        profiles = {row.name: row.id for row in await self.session.execute(query)}
+        self.session.add_all(
+            UsageEvent(
+                tenant_id=claim.tenant_id,
+                workspace_id=claim.workspace_id,
+                document_id=document_id,
+                version_id=claim.version_id,
+                profile_id=profiles[name],
+                purpose=purpose.value,
+                calls=total.calls,
+                tokens_in=total.tokens_in,
+                tokens_out=total.tokens_out,
+                is_estimated=total.is_estimated,
+            )
+            for (name, purpose), total in meter.totals.items()
+            if name in profiles
+        )
+        await self.session.flush()

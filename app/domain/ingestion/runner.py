@@ -1,0 +1,63 @@
+"""Runs any ingestion job, and decides what becomes of one that failed or has to be given up. Workers call nothing else."""
+
+import structlog
+
+from app.domain.ingestion.attempts import Attempts, backoff_seconds
+from app.domain.ingestion.graph import GraphIndexer
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.process import VersionProcessor
+from app.domain.ingestion.purge import Purger
+from app.jobs import IndexGraph, Job, ProcessVersion, PurgeDocument, PurgeGraphVersion, PurgeWorkspace
+from app.retrieval.contract import WorkspaceBusy
+
+logger = structlog.stdlib.get_logger(__name__)
+
+BUSY_SECONDS = 2.0
+
+
+class JobRunner:
+    """`owner` names one attempt: it must be new each time a job is run."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._attempts = Attempts(ports)
+        self._processor = VersionProcessor(ports, self._attempts)
+        self._graph = GraphIndexer(ports, self._attempts)
+        self._purger = Purger(ports)
+
+    async def run(self, job: Job, owner: str) -> None:
+        """Do the job; a repetition of one that is done, or that another worker is at, does nothing. Raises what stops it."""
+        match job:
+            case ProcessVersion():
+                await self._processor.run(job, owner)
+            case IndexGraph():
+                await self._graph.run(job, owner)
+            case PurgeDocument():
+                await self._purger.document(job)
+            case PurgeGraphVersion():
+                await self._purger.graph_version(job)
+            case PurgeWorkspace():
+                await self._purger.workspace(job)
+            case _:
+                raise ValueError(f"no handler for {job.name}")
+
+    async def conclude(self, job: Job, owner: str, error: Exception, *, runs: int) -> float | None:
+        """Record a failure; the seconds after which to run the job again, or None. `runs` counts those so far.
+
+        Purges have no state to fail into: they are repeated here a few times, and by the sweeper without end.
+        """
+        if isinstance(job, ProcessVersion | IndexGraph):
+            return await self._attempts.conclude(job, owner, error)
+        logger.warning("purge_interrupted", job=job.name, error_type=type(error).__name__)
+        if isinstance(error, WorkspaceBusy):
+            return BUSY_SECONDS
+        return backoff_seconds(runs) if runs < PURGE_RUNS else None
+
+    async def hand_back(self, job: Job, owner: str) -> bool:
+        """Give an unfinished job up for another worker. True if the caller must send it again itself."""
+        if isinstance(job, ProcessVersion | IndexGraph):
+            await self._attempts.hand_back(job, owner)
+            return False
+        return True
+
+
+PURGE_RUNS = 5
