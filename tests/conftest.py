@@ -16,10 +16,7 @@ from app.settings import Settings
 from tests.cluster import RUN_FOLDER, Cluster, shared_cluster
 from tests.factories import Tenancy
 from tests.fakes.stub_process import stub_llm, stub_server  # noqa: F401 - fixtures
-from tests.fakes.stub_process import stub_llm, stub_server
 from tests.live import LiveStack
-
-__all__ = ["stub_llm", "stub_server"]
 
 run_folder = pytest.StashKey[Path]()
 
