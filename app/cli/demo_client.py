@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -54,7 +55,7 @@ class DemoClient:
         return answer
 
     def entity_exists(self, name: str) -> bool:
-        path = f"{self._workspace}/entities/{name}"
+        path = f"{self._workspace}/entities/{quote(name, safe='')}"
         return self._http.get(path).status_code == httpx.codes.OK
 
     def merge(self, sources: Sequence[str], target: str) -> None:

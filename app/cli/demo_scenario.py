@@ -25,11 +25,12 @@ CHINESE_QUESTION = "青岛港的冰情预报由谁负责？"
 
 @dataclass(frozen=True)
 class Merge:
-    """Two names of one person, and a question that both names' facts answer."""
+    """Two names of one person, each in documents of its own, and a question by the name that stays."""
 
-    source: str = "E. Petrova"
-    target: str = "Elena Petrova"
-    question: str = "Which prize did Elena Petrova receive?"
+    source: str = "陈伟"
+    target: str = "Wei Chen"
+    question: str = "What is Wei Chen responsible for?"
+    file_of_source: str = "09-port-digital-plan-zh.md"
 
 
 @dataclass(frozen=True)
@@ -89,16 +90,26 @@ class Scenario:
         require("刘芳" in answer["context"], "the Chinese question did not find the professor's name")
 
     def merge(self, merge: Merge) -> None:
-        self.title(f"Merging {merge.source!r} into {merge.target!r}")
+        self.title(f"Merging {merge.source} into {merge.target}: one person, two languages")
         for name in (merge.source, merge.target):
             require(self.client.entity_exists(name), f"the graph has no entity {name!r} to merge")
+        document_id = self.documents[merge.file_of_source]
+        before = entity_of(self.client.query(merge.question, "local"), merge.target)
+        require(
+            document_id not in before["document_ids"], f"{merge.target} had {merge.file_of_source} before the merge"
+        )
         self.client.merge([merge.source], merge.target)
         require(not self.client.entity_exists(merge.source), f"{merge.source!r} is still there after the merge")
         answer = self.ask(merge.question, "local")
         names = [entity["name"] for entity in answer["evidence"]["entities"]]
-        require(merge.target in names, f"{merge.target!r} is not among the evidence: {names}")
         require(merge.source not in names, f"{merge.source!r} is still among the evidence")
-        self.console.print(f"  [green]✓[/green] {merge.target} answers for both names")
+        require(
+            document_id in entity_of(answer, merge.target)["document_ids"],
+            f"{merge.target} does not answer with what {merge.file_of_source} says of {merge.source}",
+        )
+        self.console.print(
+            f"  [green]✓[/green] {merge.target} answers for both names, from documents in both languages"
+        )
 
     def delete(self, deletion: Deletion) -> None:
         self.title(f"Deleting {deletion.file}, the only one to know: {deletion.question}")
@@ -139,6 +150,15 @@ def require(holds: bool, otherwise: str) -> None:
 
 def cites(answer: Mapping[str, Any], document_id: str) -> bool:
     return any(citation["document_id"] == document_id for citation in answer["citations"])
+
+
+def entity_of(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    for entity in answer["evidence"]["entities"]:
+        if entity["name"] == name:
+            found: Mapping[str, Any] = entity
+            return found
+    names = [entity["name"] for entity in answer["evidence"]["entities"]]
+    raise DemoFailed(f"{name!r} is not among the entities of the evidence: {names}")
 
 
 def place_of(citation: Mapping[str, Any]) -> str:
