@@ -14,9 +14,13 @@ from kombu.exceptions import OperationalError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app.blobs.store import BlobStore
 from app.db.session import Database
+from app.domain.models.service import ModelProfiles
+from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
-from app.settings import Settings
+from app.providers.factory import ModelFactory
+from app.settings import Settings, refuse_engine_hijack
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -28,6 +32,8 @@ class Container:
     settings: Settings
     database: Database
     redis: Redis
+    blobs: BlobStore
+    workspaces: WorkspaceOpener
 
 
 class CeleryPublisher:
@@ -66,6 +72,7 @@ class CeleryPublisher:
 @asynccontextmanager
 async def open_container(settings: Settings) -> AsyncIterator[Container]:
     """Connect lazily to everything `settings` names. Raises `UnsafeEnvironment` before anything is opened."""
+    refuse_engine_hijack()
     async with AsyncExitStack() as stack:
         publisher = CeleryPublisher(settings.redis_url.get_secret_value())
         stack.callback(publisher.close)
@@ -80,4 +87,12 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             settings.redis_url.get_secret_value(), socket_timeout=5, socket_connect_timeout=3, health_check_interval=30
         )
         stack.push_async_callback(redis.aclose)
-        yield Container(settings=settings, database=database, redis=redis)
+        models = ModelFactory(redis)
+        stack.push_async_callback(models.aclose)
+        yield Container(
+            settings=settings,
+            database=database,
+            redis=redis,
+            blobs=BlobStore(settings.blob_url),
+            workspaces=WorkspaceOpener(database, ModelProfiles(database, settings.secret_key), models),
+        )

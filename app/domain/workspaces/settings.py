@@ -1,13 +1,24 @@
 """What a workspace may choose about its indexing, and the index profile that follows from it."""
 
+import unicodedata
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from app.retrieval.contract import IndexProfile
 
-# One line of text: these go into prompts, where a line break or a control character would change their meaning.
-Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+
+def without_control_characters(text: str) -> str:
+    """`text`, if it is one line; a line break or a control character would change what a prompt or a context says."""
+    for position, character in enumerate(text):
+        if unicodedata.category(character) in ("Cc", "Zl", "Zp"):
+            raise ValueError(f"must not hold control characters (U+{ord(character):04X} at position {position})")
+    return text
+
+
+Line = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(without_control_characters)
+]
 
 
 class EntityType(BaseModel):

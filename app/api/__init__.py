@@ -1,0 +1,1 @@
+"""The REST interface: parses, authorises and answers; decisions are the domain's."""

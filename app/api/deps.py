@@ -1,0 +1,109 @@
+"""What routes ask for: the container, the verified caller with enough of a role, and one unit of work a request."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Annotated, Any
+from uuid import UUID
+
+import structlog
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from app.api.problems import validation_problem
+from app.bootstrap import Container
+from app.db.base import WorkspaceId
+from app.db.session import TenantSession
+from app.domain.tenants.records import Caller, Role
+from app.domain.tenants.service import Authenticator
+from app.domain.workspaces.errors import WorkspaceNotFound
+from app.errors import Forbidden
+
+bearer = HTTPBearer(
+    auto_error=False, scheme_name="ApiKey", bearerFormat="trl_<prefix>_<secret>", description="An API key of a tenant."
+)
+
+
+class RoleRequired(Forbidden):
+    """The key's role does not cover this."""
+
+    code = "role_required"
+    title = "This needs a key with more rights"
+
+
+class KeyBoundToWorkspace(Forbidden):
+    """The key is bound to one workspace and this concerns the whole tenant."""
+
+    code = "key_bound_to_workspace"
+    title = "This needs a key for the whole tenant"
+
+
+def get_container(request: Request) -> Container:
+    container: Container = request.app.state.container
+    return container
+
+
+ContainerDep = Annotated[Container, Depends(get_container)]
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+
+
+async def authenticate(credentials: Credentials, container: ContainerDep) -> Caller:
+    """The caller behind the request's key; raises InvalidApiKey or TenantSuspended."""
+    caller = await Authenticator(container.database).verify(credentials.credentials if credentials else "")
+    structlog.contextvars.bind_contextvars(tenant_id=str(caller.tenant_id), key_id=str(caller.key_id))
+    return caller
+
+
+ReaderCaller = Annotated[Caller, Depends(authenticate)]
+
+
+def require(role: Role) -> Callable[[Caller], Coroutine[Any, Any, Caller]]:
+    async def check(caller: ReaderCaller) -> Caller:
+        if not caller.role.covers(role):
+            raise RoleRequired(f"This needs a key with the role {role}; yours is {caller.role}.", role=caller.role)
+        return caller
+
+    return check
+
+
+EditorCaller = Annotated[Caller, Depends(require(Role.EDITOR))]
+AdminCaller = Annotated[Caller, Depends(require(Role.ADMIN))]
+
+
+async def tenant_admin(caller: AdminCaller) -> Caller:
+    if caller.workspace_id is not None:
+        raise KeyBoundToWorkspace("This key is bound to one workspace; use one of the whole tenant.")
+    return caller
+
+
+TenantAdmin = Annotated[Caller, Depends(tenant_admin)]
+
+
+async def workspace_in_path(workspace_id: UUID, caller: ReaderCaller) -> WorkspaceId:
+    """The workspace that a path names. For a key bound to another one it does not exist; the query decides the rest."""
+    if not caller.may_see(workspace_id):
+        raise WorkspaceNotFound.of(workspace_id)
+    structlog.contextvars.bind_contextvars(workspace_id=str(workspace_id))
+    return WorkspaceId(workspace_id)
+
+
+WorkspaceDep = Annotated[WorkspaceId, Depends(workspace_in_path)]
+
+
+async def tenant_unit(caller: ReaderCaller, container: ContainerDep) -> AsyncIterator[TenantSession]:
+    async with container.database.tenant(caller.tenant_id) as session:
+        yield session
+
+
+# "function": with the default scope the commit would run after the answer has been sent, and its failure be lost.
+TenantUnit = Annotated[TenantSession, Depends(tenant_unit, scope="function")]
+
+
+async def refuse_unknown_query(request: Request) -> None:
+    """A misspelt filter would otherwise answer everything. What a route knows is what its documentation says."""
+    route = request.scope["route"]
+    known = request.app.state.query_names.get((request.method, route.path), frozenset())
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        errors = [
+            {"loc": ("query", name), "msg": "Unknown query parameter", "type": "extra_forbidden"} for name in unknown
+        ]
+        raise validation_problem(errors)

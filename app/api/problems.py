@@ -1,0 +1,229 @@
+"""Every error answer is an RFC 9457 problem: the mapping from error kinds to statuses, and their place in OpenAPI."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import asyncpg
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+
+from app.errors import (
+    AppError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    LimitExceeded,
+    NotFound,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedMediaType,
+)
+from app.logs import where_raised
+
+logger = structlog.stdlib.get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+STATUSES: Mapping[type[AppError], int] = {
+    NotFound: 404,
+    Conflict: 409,
+    Forbidden: 403,
+    Unauthenticated: 401,
+    UnsupportedMediaType: 415,
+    TooLarge: 413,
+    Invalid: 422,
+    LimitExceeded: 429,
+    Unavailable: 503,
+}
+# What a database that is away makes its driver and SQLAlchemy raise; connecting raises the driver's errors unwrapped.
+DATABASE_AWAY = (
+    OperationalError,
+    InterfaceError,
+    PoolTimeout,
+    ConnectionError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.InterfaceError,
+)
+RETRY_AFTER_SECONDS = 5
+# What Starlette and FastAPI refuse by themselves.
+FRAMEWORK_CODES = {400: "bad_request", 404: "route_not_found", 405: "method_not_allowed", 413: "too_large"}
+
+
+class ValidationFailed(Invalid):
+    code = "validation_error"
+    title = "The request does not have the expected shape"
+
+
+class DatabaseUnavailable(Unavailable):
+    code = "database_unavailable"
+    title = "The database is not available"
+
+
+class InternalError(AppError):
+    """Only for the catalogue of answers: what nobody foresaw has no kind."""
+
+    code = "internal_error"
+    title = "Internal error"
+
+
+class BodyTooLarge(HTTPException):
+    """A body over the limit. It is an HTTPException because the framework, which reads the body, turns all else into a 400."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(413, f"The request is larger than {limit_bytes} bytes.")
+        self.limit_bytes = limit_bytes
+
+
+class FieldError(BaseModel):
+    """One reason why a request was refused."""
+
+    field: str = Field(description="Where, as a dotted path: `body.settings.chunk_tokens`, `query.limit`.")
+    message: str
+    type: str = Field(description="Stable name of the rule that was broken.")
+
+
+class Problem(BaseModel):
+    """An error. `code` is stable for programs, `detail` is a sentence for people; further members are facts."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+
+
+def status_of(error: type[AppError]) -> int:
+    return next((STATUSES[kind] for kind in error.__mro__ if kind in STATUSES), 500)
+
+
+def problem_body(
+    status: int, code: str, title: str, detail: str, request_id: str, facts: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        **(facts or {}),
+        "type": f"urn:trellis:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "request_id": request_id,
+    }
+
+
+def problem_response(
+    request: Request, error: AppError, *, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    status = status or status_of(type(error))
+    body = problem_body(status, error.reason, error.title, error.detail, request_id_of(request), error.facts)
+    extra = {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        extra["WWW-Authenticate"] = 'Bearer realm="trellis"'
+    if status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
+        extra["Retry-After"] = str(error.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS))
+    return JSONResponse(jsonable_encoder(body), status, headers={**extra, **(headers or {})}, media_type=MEDIA_TYPE)
+
+
+def request_id_of(request: Request) -> str:
+    return str(request.scope.get("trellis.request_id", ""))
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Make `app` answer every refusal as a problem. What no handler knows is left to the outermost middleware."""
+    app.add_exception_handler(AppError, _on_app_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    for unreachable in (*DATABASE_AWAY, DBAPIError):
+        app.add_exception_handler(unreachable, _on_database_error)
+
+
+async def _on_app_error(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, AppError):
+        raise error
+    return problem_response(request, error)
+
+
+async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    if _has_foreign_body(request, error):
+        refused = UnsupportedMediaType("Send the body as application/json.", accepted=["application/json"])
+        return problem_response(request, refused)
+    return problem_response(request, validation_problem(error.errors()))
+
+
+def validation_problem(errors: Any) -> ValidationFailed:
+    """The refusal for pydantic's `errors`. What was sent is not repeated: it may be long, or secret."""
+    found = [
+        FieldError(field=".".join(str(part) for part in item["loc"]), message=item["msg"], type=item["type"])
+        for item in errors
+    ]
+    first = found[0]
+    return ValidationFailed(
+        f"{first.field}: {first.message}" if len(found) == 1 else f"{len(found)} fields are not as they should be.",
+        errors=[item.model_dump() for item in found],
+    )
+
+
+def _has_foreign_body(request: Request, error: RequestValidationError) -> bool:
+    """Whether the body was not parsed because it was not declared as JSON."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = media_type == "application/json" or media_type.endswith("+json")
+    return bool(media_type) and not is_json and any(item["loc"][:1] == ("body",) for item in error.errors())
+
+
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HTTPException):
+        raise error
+    if isinstance(error, BodyTooLarge):
+        return problem_response(request, TooLarge(error.detail, limit_bytes=error.limit_bytes))
+    code = FRAMEWORK_CODES.get(error.status_code, "http_error")
+    title = HTTPStatus(error.status_code).phrase
+    refused = AppError(f"{error.detail}." if error.detail == title else error.detail, code=code)
+    body = problem_body(error.status_code, code, title, refused.detail, request_id_of(request))
+    return JSONResponse(body, error.status_code, headers=error.headers, media_type=MEDIA_TYPE)
+
+
+async def _on_database_error(request: Request, error: Exception) -> JSONResponse:
+    """A database that is away is a 503; any other database error is ours and goes on to be a 500."""
+    is_away = isinstance(error, DATABASE_AWAY) or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    if not is_away:
+        raise error
+    logger.warning("database_unavailable", **where_raised(error))
+    return problem_response(request, DatabaseUnavailable("The database does not answer; try again shortly."))
+
+
+def problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route: one entry a status, one example a code."""
+    responses: dict[int | str, dict[str, Any]] = {}
+    for error in errors:
+        status = status_of(error)
+        entry = responses.setdefault(
+            status,
+            {
+                "description": HTTPStatus(status).phrase,
+                "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}},
+            },
+        )
+        entry["content"][MEDIA_TYPE]["examples"][error.code] = {"summary": error.title, "value": _example(error)}
+    return responses
+
+
+def _example(error: type[AppError]) -> dict[str, Any]:
+    detail = (error.__doc__ or error.title).strip().split("\n")[0]
+    if error is ValidationFailed:
+        facts = {"errors": [{"field": "body.name", "message": "Field required", "type": "missing"}]}
+        return problem_body(422, error.code, error.title, "body.name: Field required", "0f8fad5bd9cb469f", facts)
+    return problem_body(status_of(error), error.code, error.title, detail, "0f8fad5bd9cb469f")

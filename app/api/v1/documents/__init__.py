@@ -1,0 +1,1 @@
+"""Documents, their originals and passages over HTTP."""

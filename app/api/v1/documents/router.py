@@ -1,0 +1,175 @@
+"""Routes of documents."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, RoleRequired, TenantUnit, WorkspaceDep
+from app.api.pagination import Cursor, InvalidCursor, Limit, decode_position, encode_position
+from app.api.problems import ValidationFailed, problems
+from app.api.v1.documents.download import original
+from app.api.v1.documents.filters import document_filter
+from app.api.v1.documents.intake import read_intake
+from app.api.v1.documents.openapi import CONTENT, LOCATION, RETRY_AFTER, UPLOAD_BODY
+from app.api.v1.documents.schemas import (
+    DocumentPage,
+    DocumentRead,
+    DocumentsAccepted,
+    DocumentUpdate,
+    document_link,
+)
+from app.blobs.store import BlobMissing, BlobStoreUnavailable
+from app.domain.documents.errors import (
+    DocumentDeleting,
+    DocumentNotFound,
+    FileTooLarge,
+    NothingToRetry,
+    TooManyFiles,
+)
+from app.domain.documents.records import DocumentFilter
+from app.domain.documents.repository import DocumentRepository
+from app.domain.documents.service import DocumentService
+from app.domain.documents.upload import UploadService
+from app.domain.documents.waiting import read_when_final
+from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.domain.workspaces.repository import WorkspaceRepository
+from app.errors import UnsupportedMediaType
+
+router = APIRouter(prefix="/workspaces/{workspace_id}/documents", tags=["documents"])
+POLL_AGAIN_SECONDS = "2"
+
+
+def document_service(session: TenantUnit, workspace_id: WorkspaceDep) -> DocumentService:
+    return DocumentService(session, workspace_id)
+
+
+ServiceDep = Annotated[DocumentService, Depends(document_service)]
+
+
+@router.post(
+    "",
+    status_code=202,
+    summary="Upload documents",
+    openapi_extra={"requestBody": UPLOAD_BODY},
+    responses={
+        202: {"headers": LOCATION},
+        **problems(
+            RoleRequired, WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, TooManyFiles, UnsupportedMediaType,
+            ValidationFailed, BlobStoreUnavailable,
+        ),
+    },
+)  # fmt: skip
+async def upload_documents(
+    workspace_id: WorkspaceDep, caller: EditorCaller, container: ContainerDep, request: Request, response: Response
+) -> DocumentsAccepted:
+    """Files as multipart/form-data, or one text as JSON. All are taken in or none; poll each document's own link."""
+    service = UploadService(container.database, container.blobs, max_upload_bytes=container.settings.max_upload_bytes)
+    async with read_intake(request, container.settings) as intake:
+        records = await service.upload(caller.tenant_id, workspace_id, intake.uploads, intake.metadata)
+    documents = [DocumentRead.of(record) for record in records]
+    only = documents[0].links.self if len(documents) == 1 else f"/v1/workspaces/{workspace_id}/documents"
+    response.headers["Location"] = only
+    return DocumentsAccepted(documents=documents)
+
+
+@router.get("", summary="List documents", responses=problems(WorkspaceNotFound, InvalidCursor, ValidationFailed))
+async def list_documents(
+    workspace_id: WorkspaceDep,
+    session: TenantUnit,
+    wanted: Annotated[DocumentFilter, Depends(document_filter)],
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> DocumentPage:
+    """Newest first, narrowed by any of the filters."""
+    after = decode_position(cursor)
+    await WorkspaceRepository(session).get(workspace_id)
+    found = await DocumentRepository(session, workspace_id).list(wanted, after=after, limit=limit + 1)
+    page, rest = found[:limit], found[limit:]
+    last = page[-1].document if rest else None
+    return DocumentPage(
+        items=[DocumentRead.of(record) for record in page],
+        next_cursor=encode_position(last.created_at, last.id) if last else None,
+    )
+
+
+@router.get(
+    "/{document_id}",
+    summary="Read a document's status",
+    responses={200: {"headers": RETRY_AFTER}, **problems(DocumentNotFound, ValidationFailed)},
+)
+async def read_document(
+    workspace_id: WorkspaceDep,
+    document_id: UUID,
+    caller: ReaderCaller,
+    container: ContainerDep,
+    request: Request,
+    response: Response,
+    wait: Annotated[int, Query(ge=0, le=60, description="Seconds to wait for a final status.")] = 0,
+) -> DocumentRead:
+    """For polling: status, what each engine has done, and the modes that answer already. With `wait` the answer comes
+    as soon as the status is final, or after that many seconds as it is then."""
+    record = await read_when_final(
+        container.database, caller.tenant_id, workspace_id, document_id,
+        seconds=wait, is_abandoned=request.is_disconnected,
+    )  # fmt: skip
+    if record.status in ("processing", "deleting"):
+        response.headers["Retry-After"] = POLL_AGAIN_SECONDS
+    return DocumentRead.of(record)
+
+
+@router.patch(
+    "/{document_id}",
+    summary="Change a document's title or metadata",
+    responses=problems(RoleRequired, DocumentNotFound, DocumentDeleting, ValidationFailed),
+)
+async def update_document(
+    document_id: UUID, wanted: DocumentUpdate, _: EditorCaller, service: ServiceDep
+) -> DocumentRead:
+    """Citations show the new title from now on."""
+    return DocumentRead.of(await service.update(document_id, title=wanted.title, metadata=wanted.metadata))
+
+
+@router.delete(
+    "/{document_id}",
+    status_code=202,
+    summary="Delete a document",
+    responses=problems(RoleRequired, DocumentNotFound, ValidationFailed),
+)
+async def delete_document(document_id: UUID, _: EditorCaller, service: ServiceDep) -> DocumentRead:
+    """No query uses it from now on; its indexes and its original are removed in the background."""
+    return DocumentRead.of(await service.delete(document_id))
+
+
+@router.post(
+    "/{document_id}/retry",
+    status_code=202,
+    summary="Try a failed document again",
+    responses={
+        202: {"headers": LOCATION},
+        **problems(RoleRequired, DocumentNotFound, DocumentDeleting, NothingToRetry, ValidationFailed),
+    },
+)
+async def retry_document(
+    workspace_id: WorkspaceDep, document_id: UUID, _: EditorCaller, service: ServiceDep, response: Response
+) -> DocumentRead:
+    """Only what failed is done again: answers that a model has given are kept."""
+    record = await service.retry(document_id)
+    response.headers["Location"] = document_link(workspace_id, document_id)
+    return DocumentRead.of(record)
+
+
+@router.get(
+    "/{document_id}/content",
+    summary="Download the original",
+    response_class=StreamingResponse,
+    responses={200: CONTENT, **problems(DocumentNotFound, BlobMissing, ValidationFailed, BlobStoreUnavailable)},
+)
+async def read_content(
+    workspace_id: WorkspaceDep, document_id: UUID, caller: ReaderCaller, container: ContainerDep
+) -> Any:
+    """The bytes as they were uploaded, as an attachment."""
+    async with container.database.tenant(caller.tenant_id) as session:
+        record = await DocumentRepository(session, workspace_id).get(document_id)
+    return await original(container.blobs, record)

@@ -1,0 +1,1 @@
+"""Entities of the graph over HTTP."""

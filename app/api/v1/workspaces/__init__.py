@@ -1,0 +1,1 @@
+"""Workspaces over HTTP."""

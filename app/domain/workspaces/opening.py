@@ -1,0 +1,44 @@
+"""Opens a workspace for the engines: its row becomes a place, an index profile and the clients of its models."""
+
+from uuid import UUID
+
+from app.db.base import TenantId, WorkspaceId
+from app.db.models import Workspace
+from app.db.session import Database
+from app.domain.models.service import ModelProfiles
+from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
+from app.domain.workspaces.service import profile_of
+from app.providers.factory import ModelFactory
+from app.retrieval.contract import EngineWorkspace, WorkspaceRef
+
+
+class WorkspaceOpener:
+    """One a process: the clients of models are kept open by the factory."""
+
+    def __init__(self, database: Database, profiles: ModelProfiles, factory: ModelFactory) -> None:
+        self._database = database
+        self._profiles = profiles
+        self._factory = factory
+
+    async def open(self, tenant_id: UUID, workspace_id: UUID) -> EngineWorkspace:
+        """As the row says now; no transaction is left open. Raises WorkspaceNotFound."""
+        async with self._database.tenant(tenant_id) as session:
+            record = await WorkspaceRepository(session).get(workspace_id)
+        return await self.engine_workspace(record)
+
+    async def engine_workspace(self, record: WorkspaceRecord) -> EngineWorkspace:
+        """What the engines need of a workspace that was read already."""
+        row = record.row
+        embedding = await self._profiles.get(row.embedding_profile_id)
+        chat = await self._profiles.get(row.chat_profile_id) if row.chat_profile_id else None
+        return EngineWorkspace(
+            ref=workspace_ref(row),
+            profile=profile_of(record),
+            embedding=self._factory.embedding(embedding),
+            vector_suffix=embedding.table_suffix or "",
+            chat=self._factory.chat(chat) if chat else None,
+        )
+
+
+def workspace_ref(row: Workspace) -> WorkspaceRef:
+    return WorkspaceRef(TenantId(row.tenant_id), WorkspaceId(row.id), row.number)
