@@ -1,5 +1,9 @@
 """The fixtures themselves: the restricted role is restricted, and tenants do not see each other."""
 
+import socket
+
+import pytest
+from pytest_socket import SocketConnectBlockedError
 from sqlalchemy import func, select, text
 
 from app.db.models import Tenant, Workspace
@@ -28,3 +32,9 @@ async def test_a_workspace_belongs_to_its_tenant(database: Database, tenancy: Te
         assert list(await session.scalars(select(Workspace.id))) == [workspace_id]
     async with database.tenant(other_tenancy.tenant_id) as session:
         assert list(await session.scalars(select(Workspace.id))) == []
+
+
+def test_tests_cannot_reach_beyond_this_machine() -> None:
+    # It warns as well, and warnings are errors here.
+    with pytest.raises((SocketConnectBlockedError, UserWarning), match="192.0.2.1"), socket.socket() as probe:
+        probe.connect(("192.0.2.1", 80))
