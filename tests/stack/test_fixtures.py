@@ -36,5 +36,5 @@ async def test_a_workspace_belongs_to_its_tenant(database: Database, tenancy: Te
 
 def test_tests_cannot_reach_beyond_this_machine() -> None:
     # It warns as well, and warnings are errors here.
-    with pytest.raises((SocketConnectBlockedError, UserWarning), match="192.0.2.1"), socket.socket() as probe:
+    with pytest.raises((SocketConnectBlockedError, UserWarning), match=r"192\.0\.2\.1"), socket.socket() as probe:
         probe.connect(("192.0.2.1", 80))
