@@ -1,0 +1,17 @@
+"""Puts version 1 together. Every route below `/v1` needs a key: the dependency stands here, not on each of them."""
+
+from fastapi import APIRouter, Depends
+
+from app.api.deps import authenticate, refuse_unknown_query
+from app.api.problems import DatabaseUnavailable, InternalError, ValidationFailed, problems
+from app.api.v1.account.router import router as account
+from app.api.v1.documents.passages import router as passages
+from app.api.v1.documents.router import router as documents
+from app.api.v1.workspaces.router import router as workspaces
+from app.domain.tenants.service import InvalidApiKey, TenantSuspended
+
+COMMON = problems(InvalidApiKey, TenantSuspended, ValidationFailed, InternalError, DatabaseUnavailable)
+
+router = APIRouter(prefix="/v1", dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=COMMON)
+for resource in (account, workspaces, documents, passages):
+    router.include_router(resource)

@@ -1,0 +1,59 @@
+"""The HTTP application: `uvicorn --factory app.main:create_app`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app.api.health import router as health
+from app.api.middleware import BodyLimit, RequestContext
+from app.api.openapi import install_openapi, query_names
+from app.api.problems import install_problem_handlers
+from app.api.v1.router import router as v1
+from app.bootstrap import Container, open_container
+from app.logs import configure_logging
+from app.settings import Settings
+
+DESCRIPTION = """
+Turns documents into context for language models: upload documents into a workspace, poll until they are ready, ask a
+question, and get ranked evidence with citations. No answer is generated.
+
+Send an API key as `Authorization: Bearer trl_...`. Errors are problems of RFC 9457 with a stable `code`; every answer
+carries an `X-Request-ID`, your own if you send one.
+"""
+
+
+def create_app(container: Container | None = None) -> FastAPI:
+    """The application on `container`, or on one that it opens from the environment and closes with itself."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if container is not None:
+            app.state.container = container
+            yield
+            return
+        settings = Settings()
+        configure_logging(settings)
+        async with open_container(settings) as opened:
+            app.state.container = opened
+            yield
+
+    app = FastAPI(
+        title="Trellis", version="1", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False,
+        openapi_tags=[
+            {"name": "workspaces", "description": "A corpus: the unit of isolation."},
+            {"name": "documents", "description": "Upload, status, originals and passages."},
+            {"name": "queries", "description": "Evidence and context for a question."},
+            {"name": "entities", "description": "What the knowledge graph holds."},
+            {"name": "account", "description": "This key, and what there is to choose from."},
+            {"name": "health", "description": "For load balancers."},
+        ],
+    )  # fmt: skip
+    app.include_router(health)
+    app.include_router(v1)
+    install_problem_handlers(app)
+    install_openapi(app)
+    app.state.query_names = query_names(app)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(RequestContext)
+    return app
