@@ -1,0 +1,51 @@
+"""Every route asks who is calling, except a short list that says nothing about anybody."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient
+
+from app.bootstrap import open_container
+from app.main import create_app
+from app.settings import Settings
+
+PUBLIC_PATHS = {"/healthz", "/readyz"}
+METHODS = {"get", "put", "post", "patch", "delete"}
+
+
+@pytest.fixture
+async def application(settings: Settings) -> AsyncIterator[FastAPI]:
+    async with open_container(settings) as container:
+        application = create_app(container)
+        application.state.container = container
+        yield application
+
+
+def operations(application: FastAPI) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path and description of everything that the API documents."""
+    paths = application.openapi()["paths"]
+    return [(method, path, paths[path][method]) for path in paths for method in METHODS & paths[path].keys()]
+
+
+async def test_without_a_key_every_route_answers_401(application: FastAPI) -> None:
+    statuses = {}
+    async with AsyncClient(transport=ASGITransport(application), base_url="http://test") as client:
+        for method, path, _ in operations(application):
+            response = await client.request(method, re.sub(r"\{\w+\}", str(uuid4()), path))
+            statuses[f"{method} {path}"] = response.status_code
+    unasked = {route for route, status in statuses.items() if status != 401}
+    assert unasked == {f"get {path}" for path in PUBLIC_PATHS}
+
+
+async def test_every_route_says_what_it_does_and_how_it_fails(application: FastAPI) -> None:
+    silent = [
+        f"{method} {path}"
+        for method, path, operation in operations(application)
+        if not operation.get("summary")
+        or (path not in PUBLIC_PATHS and not any(status.startswith("4") for status in operation["responses"]))
+    ]
+    assert silent == []
