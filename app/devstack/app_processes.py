@@ -48,12 +48,11 @@ class AppProcesses:
 
     def start_worker(self, name: str = "worker", options: Sequence[str] = ()) -> Child:
         """Names tell several workers apart, in the log folder and to the broker."""
-        command = [*CELERY, "worker", "--loglevel", "INFO", "--hostname", f"{name}@localhost", *options]
+        command = [*CELERY, "worker", "--hostname", f"{name}@localhost", *options]
         return self._start(name, command)
 
     def start_beat(self) -> Child:
-        schedule = str(self.folder / "work" / "beat-schedule")
-        return self._start("beat", [*CELERY, "beat", "--loglevel", "INFO", "--pidfile", "", "--schedule", schedule])
+        return self._start("beat", [*CELERY, "beat"])
 
     def wait_until_ready(self) -> None:
         """Until the API answers and a worker listens; raises ProcessFailed with the logs if they do not."""
@@ -99,6 +98,6 @@ class AppProcesses:
 
     def _api_answers(self) -> bool:
         try:
-            return httpx.get(f"{self.api_url}/openapi.json", timeout=2).status_code == httpx.codes.OK
+            return httpx.get(f"{self.api_url}/readyz", timeout=2).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False

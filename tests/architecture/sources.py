@@ -4,6 +4,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
+CATCH_ALL = {"Exception", "BaseException"}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +41,17 @@ def strings(path: Path) -> list[tuple[int, str]]:
         (node.lineno, node.value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    ]
+
+
+def swallowed_errors(path: Path) -> list[str]:
+    """Where a file catches every error and does not raise it again, as `path:line`."""
+    return [
+        f"{path}:{node.lineno}"
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in CATCH_ALL))
+        and not any(isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node))
     ]
 
 

@@ -4,27 +4,20 @@ import re
 from pathlib import Path
 
 from app.jobs import ALL_JOBS, Job
-from tests.architecture.sources import ROOT, calls, imports, python_files, strings
+from tests.architecture.sources import calls, imports, python_files, strings, swallowed_errors
 
 CODE = ("app", "workers")
-COMMITTERS = {Path("app/db/session.py")}
+COMMITTER = Path("app/db/session.py")
+# The graph engine's storages have a unit of work of their own, whose end is called a commit too.
+ENGINE_UNIT = Path("app/retrieval/lightrag")
 QUERY_FILES = {"repository.py", "store.py"}
 # Beside the repositories: the folders that are nothing but queries, and provisioning, which has no tables yet.
 QUERY_FOLDERS = (Path("app/db"), Path("app/retrieval/store"), Path("app/retrieval/lightrag/storage"))
 SQL = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\s", re.IGNORECASE)
 TENANT_SETTERS = (Path("app/db"), Path("app/retrieval/lightrag"))
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "manager", "misc"}
-RETRY_ANYTHING = re.compile(r"except (Exception|BaseException)\b")
-# The outermost handler of each process, and stopping what was started before the error goes on.
-OUTERMOST = {
-    Path("app/api/problems.py"),
-    Path("app/devstack/servers.py"),
-    Path("app/devstack/stack.py"),
-    Path("app/cli/demo.py"),
-    Path("workers/task.py"),
-    Path("workers/runtime.py"),
-    Path("app/parsing/job.py"),
-}
+# The outermost handler of each process: what nobody foresaw is logged there, and the process goes on or ends.
+OUTERMOST = {Path("app/api/middleware.py"), Path("app/parsing/child.py"), Path("workers/task.py")}
 
 
 def may_query(path: Path) -> bool:
@@ -36,7 +29,12 @@ def may_query(path: Path) -> bool:
 
 
 def test_only_the_unit_of_work_commits() -> None:
-    found = [place for path in python_files(*CODE) if path not in COMMITTERS for place in calls(path, "commit")]
+    found = [
+        place
+        for path in python_files(*CODE)
+        if path != COMMITTER and not path.is_relative_to(ENGINE_UNIT)
+        for place in calls(path, "commit")
+    ]
     assert found == []
 
 
@@ -82,12 +80,8 @@ def test_modules_are_named_by_role() -> None:
     assert found == []
 
 
-def test_catch_all_handlers_are_at_the_edge_of_a_process_only() -> None:
-    found = [
-        str(path)
-        for path in python_files(*CODE)
-        if path not in OUTERMOST and RETRY_ANYTHING.search((ROOT / path).read_text())
-    ]
+def test_errors_are_swallowed_at_the_edge_of_a_process_only() -> None:
+    found = [place for path in python_files(*CODE) if path not in OUTERMOST for place in swallowed_errors(path)]
     assert found == []
 
 
