@@ -1,0 +1,105 @@
+"""What each chunk said of each entity and relation, taken from the extraction that LightRAG parsed for its merge."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from lightrag import LightRAG
+
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lightrag.storage.context import active_unit
+from app.retrieval.lightrag.storage.sql import Statement, split, value_bytes
+
+# One chunk's entities by name and relations by pair, as LightRAG's parser gives them.
+Extraction = tuple[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]]
+
+_CHUNK = "-chunk-"
+
+_DELETE = "DELETE FROM mentions WHERE tenant_id = $1 AND workspace_id = $2 AND version_id = ANY($3)"
+
+_INSERT = """
+INSERT INTO mentions (tenant_id, workspace_id, version_id, chunk_ordinal, name, target, type, description, keywords)
+SELECT $1, $2, u.* FROM unnest($3::uuid[], $4::int4[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[]) AS u"""
+
+
+@dataclass(frozen=True)
+class Mention:
+    """One row of `mentions`; `target` is the other end of a relation, `type` an entity's."""
+
+    version_id: UUID
+    chunk_ordinal: int
+    name: str
+    target: str | None
+    type: str | None
+    description: str
+    keywords: str | None
+
+
+@dataclass
+class Extractions:
+    """What a unit's insert was given to merge, chunk by chunk."""
+
+    chunks: list[Extraction] = field(default_factory=list)
+
+    def mentions(self) -> Iterator[Mention]:
+        """Each distinct statement of each chunk once, in the order in which it was made."""
+        found: dict[Mention, None] = {}
+        for entities, relations in self.chunks:
+            for name, records in entities.items():
+                for record in records:
+                    found.setdefault(_mention(record, name, None))
+            for (source, target), records in relations.items():
+                for record in records:
+                    found.setdefault(_mention(record, source, target))
+        return iter(found)
+
+
+def record_extractions(rag: LightRAG) -> None:
+    """From now on a unit that `rag` inserts in knows what was extracted.
+
+    The hook sits on the instance, around the step between extraction and merge; LightRAG has no plug-in point there.
+    """
+    extract = rag._process_extract_entities
+
+    @functools.wraps(extract)
+    async def extract_and_record(*arguments: Any, **options: Any) -> Any:
+        chunks = await extract(*arguments, **options)
+        unit = active_unit(rag.workspace)
+        if unit is not None:
+            unit.extractions.chunks.extend(chunks)
+        return chunks
+
+    rag._process_extract_entities = extract_and_record
+
+
+def insert_mentions(ref: WorkspaceRef, mentions: Sequence[Mention]) -> Iterator[Statement]:
+    """Statements that replace what is stored of the mentioned versions."""
+    versions = sorted({mention.version_id for mention in mentions})
+    yield delete_mentions(ref, versions)
+    rows = [
+        (row.version_id, row.chunk_ordinal, row.name, row.target, row.type, row.description, row.keywords)
+        for row in mentions
+    ]
+    for part in split(rows, value_bytes):
+        columns = (list(column) for column in zip(*part, strict=True))
+        yield Statement(_INSERT, (ref.tenant_id, ref.workspace_id, *columns))
+
+
+def delete_mentions(ref: WorkspaceRef, version_ids: Sequence[UUID]) -> Statement:
+    """The statement that forgets what these versions said."""
+    return Statement(_DELETE, (ref.tenant_id, ref.workspace_id, list(version_ids)))
+
+
+def _mention(record: Mapping[str, Any], name: str, target: str | None) -> Mention:
+    version, _, ordinal = record["source_id"].rpartition(_CHUNK)
+    return Mention(
+        version_id=UUID(version),
+        chunk_ordinal=int(ordinal),
+        name=name,
+        target=target,
+        type=record.get("entity_type"),
+        description=record["description"],
+        keywords=record.get("keywords"),
+    )

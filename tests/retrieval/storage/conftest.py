@@ -1,0 +1,47 @@
+"""The engine's pool and pairs of workspaces, one for LightRAG's own storages and one for units of work."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from app.db.provision import DatabaseUrls
+from app.db.session import Database
+from app.db.vector_tables import create_vector_tables
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
+from app.settings import Settings
+from tests.factories import Tenancy
+from tests.retrieval.storage.harness import DIMENSION, SUFFIX, Calls, Engine, close_engine, hold_lease, open_engine
+
+OpenEngine = Callable[..., Awaitable[Engine]]
+
+
+@pytest.fixture(scope="module")
+async def engine_pool(settings: Settings, owner_database: Database) -> AsyncIterator[EngineDatabase]:
+    async with owner_database.system() as session:
+        await create_vector_tables(session, SUFFIX, DIMENSION)
+    database = await open_engine_database(settings)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def open_one(
+    engine_pool: EngineDatabase, tenancy: Tenancy, urls: DatabaseUrls, tmp_path: Path
+) -> AsyncIterator[OpenEngine]:
+    """Opens an engine over a new workspace, or over one that is given."""
+    opened: list[Engine] = []
+
+    async def open_(*, is_unit: bool, ref: WorkspaceRef | None = None, calls: Calls | None = None) -> Engine:
+        if ref is None:
+            workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
+            ref = WorkspaceRef(tenancy.tenant_id, workspace_id, 1)
+            await hold_lease(urls.owner, ref)
+        engine = await open_engine(ref, tmp_path, is_unit=is_unit, calls=calls)
+        opened.append(engine)
+        return engine
+
+    yield open_
+    for engine in opened:
+        await close_engine(engine)
