@@ -100,7 +100,7 @@ TenantUnit = Annotated[TenantSession, Depends(tenant_unit, scope="function")]
 async def refuse_unknown_query(request: Request) -> None:
     """A misspelt filter would otherwise answer everything. What a route knows is what its documentation says."""
     route = request.scope["route"]
-    known = request.app.state.query_names.get((request.method, route.path), frozenset())
+    known = request.app.state.query_names.get((request.method, route.path_format), frozenset())
     unknown = sorted(set(request.query_params) - known)
     if unknown:
         errors = [

@@ -70,7 +70,7 @@ class RequestContext:
 
 def _route_of(scope: Scope) -> str:
     """The template of the route: the path itself may hold names from documents."""
-    return str(getattr(scope.get("route"), "path", "none"))
+    return str(getattr(scope.get("route"), "path_format", "none"))
 
 
 class BodyLimit:

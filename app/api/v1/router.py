@@ -12,6 +12,7 @@ from app.domain.tenants.service import InvalidApiKey, TenantSuspended
 
 COMMON = problems(InvalidApiKey, TenantSuspended, ValidationFailed, InternalError, DatabaseUnavailable)
 
-router = APIRouter(prefix="/v1", dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=COMMON)
+# No prefix here: a route knows itself, in logs too, by the path in its own module only.
+router = APIRouter(dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=COMMON)
 for resource in (account, workspaces, documents, passages):
     router.include_router(resource)

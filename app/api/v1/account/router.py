@@ -8,7 +8,7 @@ from app.domain.models.repository import ModelProfileRepository
 from app.domain.tenants.repository import KeyRepository
 from app.retrieval.contract import MODES
 
-router = APIRouter(tags=["account"])
+router = APIRouter(prefix="/v1", tags=["account"])
 
 
 @router.get("/me", summary="Read what this key is")

@@ -14,7 +14,7 @@ from app.domain.workspaces.repository import WorkspaceRepository
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.passages import load_surroundings
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/passages", tags=["documents"])
+router = APIRouter(prefix="/v1/workspaces/{workspace_id}/passages", tags=["documents"])
 
 
 @router.get(

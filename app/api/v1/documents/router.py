@@ -37,7 +37,7 @@ from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.errors import UnsupportedMediaType
 
-router = APIRouter(prefix="/workspaces/{workspace_id}/documents", tags=["documents"])
+router = APIRouter(prefix="/v1/workspaces/{workspace_id}/documents", tags=["documents"])
 POLL_AGAIN_SECONDS = "2"
 
 

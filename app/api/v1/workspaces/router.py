@@ -36,7 +36,7 @@ from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import ModelDefaults, WorkspaceDraft, WorkspaceService
 from app.retrieval.contract import UnknownMode
 
-router = APIRouter(prefix="/workspaces", tags=["workspaces"])
+router = APIRouter(prefix="/v1/workspaces", tags=["workspaces"])
 
 
 def workspace_service(session: TenantUnit, container: ContainerDep) -> WorkspaceService:

@@ -1,0 +1,66 @@
+"""The application as it is served, on this run's servers, and callers with keys of every kind."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from app.bootstrap import Container, open_container
+from app.db.session import Database
+from app.domain.tenants.records import Role
+from app.domain.tenants.service import TenantService
+from app.main import create_app
+from app.settings import Settings
+from tests.factories import Tenancy
+
+Connect = Callable[..., Awaitable[httpx.AsyncClient]]
+
+
+@pytest.fixture(scope="session")
+async def container(settings: Settings) -> AsyncIterator[Container]:
+    async with open_container(settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+async def transport(container: Container) -> AsyncIterator[httpx.ASGITransport]:
+    app = create_app(container)
+    async with app.router.lifespan_context(app):
+        yield httpx.ASGITransport(app, raise_app_exceptions=False)
+
+
+@pytest.fixture
+async def connect(owner_database: Database, transport: httpx.ASGITransport) -> AsyncIterator[Connect]:
+    """Makes a client with a new key of a tenant; by default one that may do everything."""
+    clients: list[httpx.AsyncClient] = []
+
+    async def connect(tenancy: Tenancy, role: Role = Role.ADMIN, **key: Any) -> httpx.AsyncClient:
+        text = await TenantService(owner_database).create_key(tenancy.tenant_id, name="test", role=role, **key)
+        client = httpx.AsyncClient(
+            transport=transport, base_url="http://trellis", headers={"Authorization": f"Bearer {text}"}
+        )
+        clients.append(client)
+        return client
+
+    yield connect
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def client(connect: Connect, tenancy: Tenancy) -> httpx.AsyncClient:
+    """An administrator of `tenancy`."""
+    return await connect(tenancy)
+
+
+@pytest.fixture
+async def stranger(connect: Connect, other_tenancy: Tenancy) -> httpx.AsyncClient:
+    """An administrator of another tenant."""
+    return await connect(other_tenancy)
+
+
+@pytest.fixture
+async def anonymous(transport: httpx.ASGITransport) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(transport=transport, base_url="http://trellis") as client:
+        yield client

@@ -1,0 +1,156 @@
+"""Workspaces over HTTP."""
+
+import httpx
+import pytest
+
+from app.domain.tenants.records import Role
+from tests.api.conftest import Connect
+from tests.factories import Tenancy
+
+
+async def created(client: httpx.AsyncClient, **body: object) -> dict[str, object]:
+    response = await client.post("/v1/workspaces", json=body)
+    assert response.status_code == 201, response.text
+    workspace: dict[str, object] = response.json()
+    return workspace
+
+
+async def test_a_workspace_gets_the_defaults_of_its_engines(client: httpx.AsyncClient) -> None:
+    lazy = await created(client, name="plain")
+    graph = await created(client, name="with graph", engines=["lazy", "graph"])
+    assert (lazy["engines"], lazy["default_mode"], lazy["chat_model"]) == (["lazy"], "lazy", None)
+    assert (graph["default_mode"], graph["chat_model"]) == ("mix", "offline-extractor")
+    assert graph["embedding_model"] == "offline-use"
+
+
+async def test_location_leads_to_the_new_workspace(client: httpx.AsyncClient) -> None:
+    response = await client.post("/v1/workspaces", json={"name": "found again"})
+    found = await client.get(response.headers["Location"])
+    assert found.json() == response.json()
+
+
+async def test_a_taken_name_is_a_conflict(client: httpx.AsyncClient) -> None:
+    await created(client, name="one")
+    response = await client.post("/v1/workspaces", json={"name": "one"})
+    assert (response.status_code, response.json()["code"]) == (409, "workspace_exists")
+
+
+async def test_two_tenants_may_use_one_name(client: httpx.AsyncClient, stranger: httpx.AsyncClient) -> None:
+    await created(client, name="same")
+    await created(stranger, name="same")
+
+
+async def test_names_that_look_alike_are_different_workspaces(client: httpx.AsyncClient) -> None:
+    long = "x" * 69
+    names = ["tenant-1", "tenant_1", "tenant.1", "销售部门", "技术部门", f"{long}a", f"{long}b"]
+    ids = {(await created(client, name=name))["id"] for name in names}
+    assert len(ids) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "fact"),
+    [
+        ({"name": "x", "embedding_model": "nope"}, "unknown_model", "known"),
+        ({"name": "x", "engines": ["lazy", "graph"], "chat_model": "offline-use"}, "unknown_model", "known"),
+        ({"name": "x", "default_mode": "nope"}, "unknown_mode", "modes"),
+        ({"name": "x", "default_mode": "mix"}, "mode_needs_engine", "modes"),
+        ({"name": "x", "engines": ["graph"]}, "validation_error", "errors"),
+        ({"name": "x", "engines": ["lazy", "lazy"]}, "validation_error", "errors"),
+        ({"name": "x", "nmae": "y"}, "validation_error", "errors"),
+        ({"name": "a\x00b"}, "validation_error", "errors"),
+        ({"name": "a\nb"}, "validation_error", "errors"),
+        ({"name": " "}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"chunk_tokens": 5}}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"chunk_size": 500}}, "validation_error", "errors"),
+    ],
+)
+async def test_what_cannot_work_is_refused_with_the_facts(
+    client: httpx.AsyncClient, body: dict[str, object], code: str, fact: str
+) -> None:
+    response = await client.post("/v1/workspaces", json=body)
+    problem = response.json()
+    assert (response.status_code, problem["code"]) == (422, code)
+    assert problem[fact]
+
+
+async def test_equal_entity_types_are_refused(client: httpx.AsyncClient) -> None:
+    kinds = [{"name": "Machine", "description": "a"}, {"name": "machine", "description": "b"}]
+    response = await client.post("/v1/workspaces", json={"name": "x", "settings": {"entity_types": kinds}})
+    assert response.json()["code"] == "validation_error"
+    assert "different names" in response.json()["detail"]
+
+
+async def test_a_patch_changes_only_what_it_names(client: httpx.AsyncClient) -> None:
+    made = await created(client, name="before", settings={"gleaning": 1, "chunk_tokens": 900})
+    response = await client.patch(
+        f"/v1/workspaces/{made['id']}", json={"name": "after", "default_mode": "baseline", "settings": {"gleaning": 2}}
+    )
+    changed = response.json()
+    assert (changed["name"], changed["default_mode"]) == ("after", "baseline")
+    assert changed["settings"] == {**made["settings"], "gleaning": 2}  # type: ignore[dict-item]
+    assert (await client.get(f"/v1/workspaces/{made['id']}")).json() == changed
+
+
+async def test_a_patch_to_a_taken_name_is_a_conflict(client: httpx.AsyncClient) -> None:
+    await created(client, name="taken")
+    made = await created(client, name="free")
+    response = await client.patch(f"/v1/workspaces/{made['id']}", json={"name": "taken"})
+    assert (response.status_code, response.json()["code"]) == (409, "workspace_exists")
+
+
+async def test_pages_follow_each_other_without_gaps(client: httpx.AsyncClient) -> None:
+    made = [(await created(client, name=f"number {number}"))["id"] for number in range(5)]
+    listed: list[object] = []
+    cursor: str | None = None
+    while True:
+        params = {"limit": 2} | ({"cursor": cursor} if cursor else {})
+        page = (await client.get("/v1/workspaces", params=params)).json()
+        listed += [item["id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert listed == made
+
+
+@pytest.mark.parametrize("cursor", ["x", "W10", "WyJhIiwiYiJd", "%%%"])
+async def test_an_invented_cursor_is_refused(client: httpx.AsyncClient, cursor: str) -> None:
+    response = await client.get("/v1/workspaces", params={"cursor": cursor})
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_cursor")
+
+
+async def test_a_deleted_workspace_takes_no_more_work(client: httpx.AsyncClient) -> None:
+    made = await created(client, name="gone soon")
+    url = f"/v1/workspaces/{made['id']}"
+    response = await client.delete(url)
+    assert (response.status_code, response.json()["status"]) == (202, "deleting")
+    assert (await client.delete(url)).status_code == 202
+    for refused in (
+        await client.patch(url, json={"name": "x"}),
+        await client.post(f"{url}/reindex"),
+        await client.post(f"{url}/documents", json={"title": "t", "text": "x"}),
+    ):
+        assert (refused.status_code, refused.json()["code"]) == (409, "workspace_deleting")
+
+
+async def test_only_admins_change_workspaces(connect: Connect, tenancy: Tenancy, client: httpx.AsyncClient) -> None:
+    made = await created(client, name="guarded")
+    editor = await connect(tenancy, Role.EDITOR)
+    reader = await connect(tenancy, Role.READER)
+    for refused in (
+        await editor.post("/v1/workspaces", json={"name": "x"}),
+        await editor.patch(f"/v1/workspaces/{made['id']}", json={"name": "x"}),
+        await editor.delete(f"/v1/workspaces/{made['id']}"),
+        await reader.post(f"/v1/workspaces/{made['id']}/reindex"),
+    ):
+        assert (refused.status_code, refused.json()["code"]) == (403, "role_required")
+
+
+async def test_a_bound_key_sees_its_workspace_only(connect: Connect, tenancy: Tenancy) -> None:
+    own, other = await tenancy.add_workspace(), await tenancy.add_workspace()
+    bound = await connect(tenancy, workspace_id=own)
+    listed = (await bound.get("/v1/workspaces")).json()["items"]
+    assert [item["id"] for item in listed] == [str(own)]
+    assert (await bound.get(f"/v1/workspaces/{own}")).status_code == 200
+    assert (await bound.get(f"/v1/workspaces/{other}")).json()["code"] == "workspace_not_found"
+    refused = await bound.post("/v1/workspaces", json={"name": "x"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "key_bound_to_workspace")
