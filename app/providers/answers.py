@@ -18,10 +18,12 @@ _DONE: Final = "<|COMPLETE|>"
 _THOUGHT: Final = re.compile(r"\A\s*(?:<think(?:ing)?>.*?</think(?:ing)?>\s*)+", re.DOTALL)
 _OPEN_THOUGHT: Final = re.compile(r"\A\s*<think(?:ing)?>", re.DOTALL)
 _UNOPENED_THOUGHT: Final = re.compile(r"\A.*?</think(?:ing)?>\s*", re.DOTALL)
-_FENCED: Final = re.compile(r"^```[\w-]*[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE_LINE: Final = re.compile(r"^```[\w-]*[ \t]*$\n?", re.MULTILINE)
 # LightRAG repairs some broken delimiters itself, so a record only has to look like one.
-_RECORD: Final = re.compile(r"^\W{0,3}(entity|relation(?:ship)?)\W{0,2}<\|?#\|?>", re.MULTILINE | re.IGNORECASE)
+_RECORD: Final = re.compile(r"^(entity|relation(?:ship)?)\W{0,2}<\|?#\|?>", re.MULTILINE | re.IGNORECASE)
+_LIST_MARK: Final = re.compile(
+    r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(?=(?:entity|relation(?:ship)?)\W{0,2}<)", re.MULTILINE | re.IGNORECASE
+)
 _FIELDS: Final = {"entity": 4, "relation": 5, "relationship": 5}
 _REFUSAL: Final = re.compile(
     r"(?:i[’']?m (?:really |very )?sorry|i am sorry|sorry,|i (?:can[’']?t|cannot|can not|won[’']?t|am not able|[’']m not able|"
@@ -45,12 +47,7 @@ def clean_answer(text: str) -> str:
         and "{" not in unopened.group()
     ):
         text = text[unopened.end() :]
-    fenced = _FENCED.findall(text)
-    if fenced:
-        text = max(fenced, key=len) if len(max(fenced, key=len)) * 2 > len(text) else _FENCE_LINE.sub("", text)
-    elif text.lstrip().startswith("```"):
-        text = _FENCE_LINE.sub("", text)
-    return text.strip()
+    return _FENCE_LINE.sub("", text).strip()
 
 
 def check_text(text: str, finish_reason: str | None) -> str:
@@ -70,7 +67,7 @@ def check_extraction(text: str, finish_reason: str | None, json_mode: bool) -> s
     An extraction that says that there is nothing to extract passes. Raises `ModelCutOff` for one that was not finished,
     `ModelRefused`, or `ModelNonsense` where no record can be found.
     """
-    cleaned = clean_answer(text)
+    cleaned = _LIST_MARK.sub("", clean_answer(text))
     _check_end(text, finish_reason)
     graph = _read_graph(cleaned)
     has_records = _RECORD.search(cleaned) is not None
@@ -81,7 +78,7 @@ def check_extraction(text: str, finish_reason: str | None, json_mode: bool) -> s
             return json.dumps(graph, ensure_ascii=False)
     elif has_records or cleaned.strip("`\"' \n") == _DONE:
         _check_last_record(cleaned)
-        return cleaned
+        return _without_prose(cleaned)
     elif graph is not None:
         return _records_of_graph(graph)
     raise _reason(cleaned)
@@ -103,6 +100,14 @@ def _check_end(text: str, finish_reason: str | None) -> None:
         raise ModelCutOff("The model's answer was cut off at its output limit; use smaller chunks or a higher limit.")
     if _OPEN_THOUGHT.match(text) and "</think" not in text:
         raise ModelCutOff("The model used up its answer for thinking.")
+
+
+def _without_prose(cleaned: str) -> str:
+    """Records from the first to the end mark: LightRAG would log every other line as a broken record."""
+    first = _RECORD.search(cleaned)
+    start = first.start() if first else 0
+    body, mark, _ = cleaned[start:].partition(_DONE)
+    return (body + mark).strip("`\"' \n")
 
 
 def _check_last_record(cleaned: str) -> None:

@@ -157,7 +157,7 @@ class ModelLimits:
     def _limiter(self) -> SlidingWindowCounterRateLimiter:
         if self._rate is None:
             storage = RedisStorage(
-                "async+redis://pool",
+                "async+redis://",
                 implementation="redispy",
                 key_prefix="trellis:limits",
                 connection_pool=self._redis.connection_pool,  # type: ignore[arg-type]

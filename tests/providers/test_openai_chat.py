@@ -1,0 +1,152 @@
+"""Chat over a real HTTP endpoint: usage, retries, and every failure as an error of ours."""
+
+import socket
+from dataclasses import replace
+
+import pytest
+from pydantic import SecretStr
+
+from app.providers.contract import ChatMessage, ModelRefused, ModelRejected, ModelUnavailable, Purpose
+from app.providers.factory import ModelFactory
+from app.providers.usage import meter_usage, use_meter
+from tests.fakes.stub_process import StubServer, run_stub
+from tests.providers.profiles import chat_profile
+
+HELLO = [ChatMessage("system", "Be brief."), ChatMessage("user", "Hello there, model.")]
+
+
+async def test_reply_carries_text_usage_and_reason_to_stop(stub_llm: StubServer, factory: ModelFactory) -> None:
+    with meter_usage() as meter:
+        reply = await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert reply.text.startswith("Stub answer")
+    assert reply.finish_reason == "stop"
+    assert not reply.is_estimated
+    assert (meter.calls, meter.tokens_in, meter.tokens_out) == (1, reply.tokens_in, reply.tokens_out)
+    assert [purpose for _, purpose in meter.totals] == [Purpose.ANSWER]
+    assert not meter.used_offline
+
+
+async def test_usage_is_estimated_where_the_endpoint_reports_none(redis: object, factory: ModelFactory) -> None:
+    with run_stub("--no-usage") as stub, meter_usage() as meter:
+        reply = await factory.chat(chat_profile(stub.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert reply.is_estimated
+    assert reply.tokens_in > 5
+    assert reply.tokens_out > 3
+    assert next(iter(meter.totals.values())).is_estimated
+
+
+async def test_failed_call_is_not_counted(stub_llm: StubServer, factory: ModelFactory) -> None:
+    stub_llm.set_faults({"status": 500})
+    with meter_usage() as meter, pytest.raises(ModelUnavailable):
+        await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert meter.calls == 0
+
+
+async def test_a_meter_that_is_carried_along_counts_instead_of_the_open_one(
+    stub_llm: StubServer, factory: ModelFactory
+) -> None:
+    with meter_usage() as mine:
+        pass
+    with meter_usage() as outer, use_meter(mine):
+        await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.EXTRACT)
+    assert (mine.calls, outer.calls) == (1, 0)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_passing_failures_are_retried(stub_llm: StubServer, factory: ModelFactory, status: int) -> None:
+    stub_llm.set_faults({"status": status, "times": 2, "headers": {"Retry-After": "0.01"}})
+    reply = await factory.chat(chat_profile(stub_llm.base_url, max_retries=2)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert reply.text
+    assert stub_llm.stats()["calls"]["answer"] == 3
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
+async def test_failure_that_stays_is_unavailable_with_its_status(
+    stub_llm: StubServer, factory: ModelFactory, status: int
+) -> None:
+    stub_llm.set_faults({"status": status, "times": 9})
+    with pytest.raises(ModelUnavailable, match=str(status)) as raised:
+        await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert raised.value.facts["status"] == status
+    assert raised.value.reason == "model_unavailable"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_what_retrying_cannot_help_is_rejected_at_once(
+    stub_llm: StubServer, factory: ModelFactory, status: int
+) -> None:
+    stub_llm.set_faults({"status": status, "times": 9})
+    with pytest.raises(ModelRejected) as raised:
+        await factory.chat(chat_profile(stub_llm.base_url, max_retries=3)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert raised.value.facts["status"] == status
+    assert stub_llm.stats()["calls"]["answer"] == 1
+
+
+async def test_spent_quota_is_rejected_although_it_is_a_429(stub_llm: StubServer, factory: ModelFactory) -> None:
+    stub_llm.set_faults({"status": 429, "code": "insufficient_quota", "times": 9})
+    with pytest.raises(ModelRejected):
+        await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+
+
+async def test_error_about_a_bad_key_does_not_repeat_the_key(factory: ModelFactory) -> None:
+    with run_stub("--api-key", "right") as stub:
+        profile = chat_profile(stub.base_url, api_key=SecretStr("topsecretvalue"))
+        with pytest.raises(ModelRejected, match="Incorrect API key") as raised:
+            await factory.chat(profile).complete(HELLO, purpose=Purpose.ANSWER)
+        right = replace(profile, api_key=SecretStr("right"))
+        assert (await factory.chat(right).complete(HELLO, purpose=Purpose.ANSWER)).text
+    assert "topsecret" not in str(raised.value)
+    assert "topsecret" not in repr(profile)
+
+
+async def test_slow_answer_is_unavailable(factory: ModelFactory) -> None:
+    # A stub of its own: the call that is given up goes on in the server.
+    with run_stub("--llm-ms", "3000") as stub, pytest.raises(ModelUnavailable, match=r"within 0\.2 seconds"):
+        await factory.chat(chat_profile(stub.base_url, timeout_seconds=0.2)).complete(HELLO, purpose=Purpose.ANSWER)
+
+
+async def test_endpoint_that_is_not_there_is_unavailable(factory: ModelFactory) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        profile = chat_profile(f"http://127.0.0.1:{held.getsockname()[1]}/v1")
+        with pytest.raises(ModelUnavailable, match="cannot be reached"):
+            await factory.chat(profile).complete(HELLO, purpose=Purpose.ANSWER)
+
+
+@pytest.mark.parametrize(
+    "page", ["\n\n\n", "<html>busy</html>", '{"error": {"message": "overloaded"}}', '{"choices": []}']
+)
+async def test_page_that_is_no_answer_is_unavailable(stub_llm: StubServer, factory: ModelFactory, page: str) -> None:
+    stub_llm.set_faults({"page": page})
+    with pytest.raises(ModelUnavailable):
+        await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+
+
+async def test_refusal_by_the_provider_is_an_error_and_is_paid_for(stub_llm: StubServer, factory: ModelFactory) -> None:
+    stub_llm.set_faults({"body": "", "refusal": "I cannot."}, {"body": "", "finish_reason": "content_filter"})
+    chat = factory.chat(chat_profile(stub_llm.base_url))
+    with meter_usage() as meter:
+        for _ in range(2):
+            with pytest.raises(ModelRefused):
+                await chat.complete(HELLO, purpose=Purpose.ANSWER)
+    assert meter.calls == 2
+
+
+async def test_server_without_json_mode_is_asked_without_it(stub_llm: StubServer, factory: ModelFactory) -> None:
+    message = "'response_format.type' must be 'json_schema' or 'text'"
+    stub_llm.set_faults({"status": 400, "message": message})
+    chat = factory.chat(chat_profile(stub_llm.base_url))
+    for _ in range(2):
+        assert (await chat.complete(HELLO, purpose=Purpose.KEYWORDS, json_mode=True)).text
+    # Refused once, asked again, and the second call does not try JSON mode again.
+    assert stub_llm.stats()["calls"]["answer"] == 3
+
+
+async def test_stream_arrives_in_pieces_and_is_counted(stub_llm: StubServer, factory: ModelFactory) -> None:
+    stub_llm.set_faults({"body": "word " * 100})
+    with meter_usage() as meter:
+        chat = factory.chat(chat_profile(stub_llm.base_url))
+        pieces = [piece async for piece in chat.stream(HELLO, purpose=Purpose.ANSWER)]
+    assert len(pieces) > 3
+    assert "".join(pieces) == "word " * 100
+    assert meter.tokens_out == len("word " * 100) // 4
