@@ -16,6 +16,7 @@ from lightrag.kg.postgres_impl import ClientManager, PostgreSQLDB
 from pgvector.asyncpg import register_vector
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from app.retrieval.lightrag.logging import quieten_engine
 from app.settings import Settings, refuse_engine_hijack
 
 _workspace: ContextVar[str] = ContextVar("engine_workspace", default="")
@@ -188,6 +189,7 @@ async def open_engine_database(settings: Settings) -> EngineDatabase:
     pool already: LightRAG knows one database a process.
     """
     refuse_engine_hijack()
+    quieten_engine()
     if ClientManager._instances["db"] is not None:
         raise RuntimeError("the engine's pool of this process is open already")
     database = EngineDatabase(

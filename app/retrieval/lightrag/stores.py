@@ -1,22 +1,33 @@
 """Which storages LightRAG works on: named here and nowhere else, and entered in LightRAG's registry of plug-ins."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
 from lightrag.kg.pgtable_impl import PGTableGraphStorage
 from lightrag.kg.postgres_impl import ClientManager
 from lightrag.kg.shared_storage import get_data_init_lock
 
+from app.retrieval.contract import Lease
+
+
+class Operation(Protocol):
+    """One write of LightRAG. Left without `commit`, storages with transactions have written nothing."""
+
+    async def commit(self) -> None: ...
+
 
 @dataclass(frozen=True)
 class Stores:
-    """The names of the four storages in LightRAG's registry."""
+    """The names of the four storages in LightRAG's registry, and how a write on them (instance, lease) is bracketed."""
 
     kv: str
     vector: str
     graph: str
     doc_status: str
+    write: Callable[[Any, Lease], AbstractAsyncContextManager[Operation]]
 
 
 class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
@@ -34,7 +45,19 @@ class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
                 self.db = await ClientManager.get_client(self.global_config.get("vector_storage"))
 
 
-STOCK = Stores("PGKVStorage", "PGVectorStorage", "MigratedGraphStorage", "PGDocStatusStorage")
+class _Immediate:
+    """LightRAG's own storages write as they go."""
+
+    async def commit(self) -> None:
+        """Nothing is left to be written."""
+
+
+@asynccontextmanager
+async def _write_at_once(_rag: Any, _lease: Lease) -> AsyncIterator[Operation]:
+    yield _Immediate()
+
+
+STOCK = Stores("PGKVStorage", "PGVectorStorage", "MigratedGraphStorage", "PGDocStatusStorage", _write_at_once)
 
 
 def register(stores: Stores = STOCK) -> None:

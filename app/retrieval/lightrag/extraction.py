@@ -1,0 +1,139 @@
+"""Asks the model about chunks ahead of the write, outside any lease: raw answers end in LightRAG's extraction cache.
+
+Prompts, cache keys and parsing are LightRAG's own; what it makes of the answers here is thrown away, for the later
+insert reads them from the cache again.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from lightrag.operate import extract_entities
+
+from app.errors import AppError, Unavailable
+from app.providers.contract import ModelRejected
+from app.retrieval.contract import ChunkOutcome, ChunkText, OnChunk, VersionChunks
+from app.retrieval.lightrag.models import Complete, noted_failures
+
+# The provider says no to whoever asks, not to this chunk.
+HOPELESS_STATUSES = (401, 403, 404)
+
+
+def chunk_id(version: VersionChunks, chunk: ChunkText) -> str:
+    """The chunk's id in the engine."""
+    return f"{version.version_id}-chunk-{chunk.ordinal:03d}"
+
+
+async def first_answer_keys(rag: Any, version: VersionChunks, chunks: Sequence[ChunkText]) -> dict[int, str]:
+    """The cache key of each chunk's first extraction answer, by ordinal; neither model nor database is asked."""
+    config = rag._build_global_config()
+    keys: dict[int, str] = {}
+    for chunk in chunks:
+        probe = _CacheProbe(config)
+        config["entity_extract_max_gleaning"] = 0
+        await extract_entities(_as_engine_chunk(version, chunk), config, llm_response_cache=probe)
+        keys[chunk.ordinal] = probe.keys[0]
+    return keys
+
+
+async def extract_chunks(
+    rag: Any, version: VersionChunks, chunks: Sequence[ChunkText], on_chunk: OnChunk, *, concurrency: int
+) -> None:
+    """Ask about `chunks`, several at a time, and report each. Cancelling it cancels the model calls that are under way.
+
+    Raises `Unavailable` or `ModelRejected` where going on with other chunks is pointless.
+    """
+    semaphore = asyncio.Semaphore(concurrency)
+    reporting = asyncio.Lock()
+
+    with _stoppable(rag) as config:
+
+        async def work(chunk: ChunkText) -> None:
+            async with semaphore:
+                outcome = await _extract(rag, config, version, chunk)
+            async with reporting:
+                await on_chunk(outcome)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for chunk in chunks:
+                    group.create_task(work(chunk))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+
+async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chunk: ChunkText) -> ChunkOutcome:
+    with noted_failures() as failures:
+        try:
+            await extract_entities(_as_engine_chunk(version, chunk), config, llm_response_cache=rag.llm_response_cache)
+        except (AppError, RuntimeError):
+            # LightRAG makes a new error of ours, with its own words in front.
+            if not failures:
+                raise
+            return _failed(chunk, failures[-1])
+    return ChunkOutcome(chunk.ordinal)
+
+
+def _failed(chunk: ChunkText, error: AppError) -> ChunkOutcome:
+    is_hopeless = isinstance(error, ModelRejected) and error.facts.get("status") in HOPELESS_STATUSES
+    if is_hopeless or isinstance(error, Unavailable):
+        raise error
+    return ChunkOutcome(chunk.ordinal, error.reason, error.detail)
+
+
+def _as_engine_chunk(version: VersionChunks, chunk: ChunkText) -> dict[str, dict[str, Any]]:
+    name = str(version.version_id)
+    return {
+        chunk_id(version, chunk): {
+            "tokens": chunk.tokens,
+            "content": chunk.text,
+            "full_doc_id": name,
+            "chunk_order_index": chunk.ordinal,
+            "file_path": name,
+        }
+    }
+
+
+@contextmanager
+def _stoppable(rag: Any) -> Iterator[dict[str, Any]]:
+    """LightRAG's configuration with a model function whose calls end with the block.
+
+    `extract_entities` leaves its tasks behind when it is cancelled (facts F6), and they would go on asking.
+    """
+    config = rag._build_global_config()
+    ask: Complete = config["role_llm_funcs"]["extract"]
+    asking: set[asyncio.Task[Any]] = set()
+    is_over = False
+
+    async def ask_while_open(*arguments: Any, **options: Any) -> str:
+        if is_over:
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine that runs is run by a task
+        asking.add(task)
+        try:
+            return await ask(*arguments, **options)
+        finally:
+            asking.discard(task)
+
+    config["role_llm_funcs"] = {**config["role_llm_funcs"], "extract": ask_while_open}
+    try:
+        yield config
+    finally:
+        is_over = True
+        for task in asking:
+            task.cancel()
+
+
+class _CacheProbe:
+    """Stands in for LightRAG's cache to learn the keys it asks for; answers that there was nothing to extract."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.global_config = SimpleNamespace(get=config.get)
+        self.keys: list[str] = []
+
+    async def get_by_id(self, key: str) -> dict[str, Any]:
+        self.keys.append(key)
+        return {"return": "<|COMPLETE|>", "create_time": 0}

@@ -1,0 +1,229 @@
+"""Our own statements on the engine's tables: what LightRAG offers no call for, or only one that hides its errors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from app.db.vector_tables import DimensionMismatch
+from app.errors import Conflict
+from app.retrieval.lightrag.pool import EngineDatabase
+
+SEPARATOR = "<SEP>"
+NAMESPACE = "chunk_entity_relation"
+# Documents that LightRAG's next run would drag along, whoever left them (facts F2).
+ACTIVE = ("pending", "parsing", "analyzing", "processing")
+
+_DIMENSIONS = """
+SELECT c.relname, a.atttypmod AS dimension
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'content_vector'
+ WHERE c.oid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name)
+"""
+
+# An answer that several versions' chunks share carries the id of one of them, and rebuilding finds it by that id only.
+_HAND_ON_SHARED_ANSWERS = """
+UPDATE lightrag_llm_cache k SET chunk_id = heir.chunk_id
+  FROM (SELECT DISTINCT ON (used.key) used.key, c.id AS chunk_id
+          FROM lightrag_doc_chunks c CROSS JOIN LATERAL jsonb_array_elements_text(c.llm_cache_list) used (key)
+         WHERE c.workspace = $1 AND c.full_doc_id <> $2
+         ORDER BY used.key, c.id) heir
+ WHERE k.workspace = $1 AND k.id = heir.key AND k.chunk_id LIKE $2 || '-chunk-%'
+"""
+
+_ADOPT_ANSWERS = """
+UPDATE lightrag_llm_cache k SET chunk_id = c.id
+  FROM lightrag_doc_chunks c CROSS JOIN LATERAL jsonb_array_elements_text(c.llm_cache_list) used (key)
+ WHERE c.workspace = $1 AND c.full_doc_id = $2 AND k.workspace = $1 AND k.id = used.key
+   AND NOT EXISTS (SELECT 1 FROM lightrag_doc_chunks o WHERE o.workspace = $1 AND o.id = k.chunk_id)
+"""
+
+# Only chunks that stand somewhere in the store still count as support.
+_TOUCHED_NAMES = """
+SELECT id, ARRAY(SELECT l.c FROM jsonb_array_elements_text(t.chunk_ids) WITH ORDINALITY l (c, n)
+                  WHERE l.c NOT LIKE $2 || '-chunk-%' ORDER BY l.n) AS remaining
+  FROM {table} t WHERE workspace = $1 AND strpos(chunk_ids::text, $2) > 0
+"""
+_TOUCHED_NODES = """
+SELECT id, ARRAY(SELECT l.c FROM unnest(string_to_array(properties->>'source_id', '<SEP>')) WITH ORDINALITY l (c, n)
+                  WHERE l.c NOT LIKE $2 || '-chunk-%' ORDER BY l.n) AS remaining
+  FROM lightrag_graph_nodes
+ WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+"""
+_TOUCHED_EDGES = """
+SELECT src_id || '<SEP>' || tgt_id AS id,
+       ARRAY(SELECT l.c FROM unnest(string_to_array(properties->>'source_id', '<SEP>')) WITH ORDINALITY l (c, n)
+              WHERE l.c NOT LIKE $2 || '-chunk-%' ORDER BY l.n) AS remaining
+  FROM lightrag_graph_edges
+ WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+"""
+
+_DELETE_ENTITIES = (
+    "DELETE FROM lightrag_graph_nodes WHERE workspace = $1 AND id = ANY ($2)",
+    "DELETE FROM lightrag_entity_chunks WHERE workspace = $1 AND id = ANY ($2)",
+    "DELETE FROM lightrag_vdb_entity_{suffix} WHERE workspace = $1 AND entity_name = ANY ($2)",
+    "DELETE FROM lightrag_vdb_relation_{suffix} WHERE workspace = $1 AND (source_id = ANY ($2) OR target_id = ANY ($2))",
+    "DELETE FROM lightrag_relation_chunks WHERE workspace = $1"
+    " AND (split_part(id, '<SEP>', 1) = ANY ($2) OR split_part(id, '<SEP>', 2) = ANY ($2))",
+)
+_DELETE_RELATIONS = (
+    "DELETE FROM lightrag_graph_edges WHERE workspace = $1 AND src_id || '<SEP>' || tgt_id = ANY ($2)",
+    "DELETE FROM lightrag_relation_chunks WHERE workspace = $1 AND id = ANY ($2)",
+    "DELETE FROM lightrag_vdb_relation_{suffix} WHERE workspace = $1"
+    " AND (source_id || '<SEP>' || target_id = ANY ($2) OR target_id || '<SEP>' || source_id = ANY ($2))",
+)
+_DELETE_VERSION = (
+    "DELETE FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2",
+    "DELETE FROM lightrag_vdb_chunks_{suffix} WHERE workspace = $1 AND full_doc_id = $2",
+    "DELETE FROM lightrag_full_entities WHERE workspace = $1 AND id = $2",
+    "DELETE FROM lightrag_full_relations WHERE workspace = $1 AND id = $2",
+    "DELETE FROM lightrag_doc_full WHERE workspace = $1 AND id = $2",
+    "DELETE FROM lightrag_doc_status WHERE workspace = $1"
+    " AND (id = $2 OR (id LIKE 'dup-%' AND metadata->>'original_doc_id' = $2))",
+)
+# Summaries and keywords are cached by their prompt, which holds text of any document; they only save money.
+_DELETE_ANSWERS = (
+    "DELETE FROM lightrag_llm_cache"
+    " WHERE workspace = $1 AND (chunk_id LIKE $2 || '-chunk-%' OR cache_type <> 'extract')",
+)
+
+_TRACES = """
+SELECT place, n FROM (
+  SELECT 'lightrag_doc_chunks' AS place, count(*) AS n FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2
+  UNION ALL SELECT 'lightrag_doc_full', count(*) FROM lightrag_doc_full WHERE workspace = $1 AND id = $2
+  UNION ALL SELECT 'lightrag_doc_status', count(*) FROM lightrag_doc_status WHERE workspace = $1 AND id = $2
+  UNION ALL SELECT 'lightrag_full_entities', count(*) FROM lightrag_full_entities WHERE workspace = $1 AND id = $2
+  UNION ALL SELECT 'lightrag_full_relations', count(*) FROM lightrag_full_relations WHERE workspace = $1 AND id = $2
+  UNION ALL SELECT 'lightrag_entity_chunks', count(*) FROM lightrag_entity_chunks
+             WHERE workspace = $1 AND strpos(chunk_ids::text, $2) > 0
+  UNION ALL SELECT 'lightrag_relation_chunks', count(*) FROM lightrag_relation_chunks
+             WHERE workspace = $1 AND strpos(chunk_ids::text, $2) > 0
+  UNION ALL SELECT 'lightrag_graph_nodes', count(*) FROM lightrag_graph_nodes
+             WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+  UNION ALL SELECT 'lightrag_graph_edges', count(*) FROM lightrag_graph_edges
+             WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+  UNION ALL SELECT 'lightrag_vdb_chunks', count(*) FROM lightrag_vdb_chunks_{suffix}
+             WHERE workspace = $1 AND full_doc_id = $2
+  UNION ALL SELECT 'lightrag_vdb_entity', count(*) FROM lightrag_vdb_entity_{suffix}
+             WHERE workspace = $1 AND strpos(concat(array_to_string(chunk_ids, ' '), file_path), $2) > 0
+  UNION ALL SELECT 'lightrag_vdb_relation', count(*) FROM lightrag_vdb_relation_{suffix}
+             WHERE workspace = $1 AND strpos(concat(array_to_string(chunk_ids, ' '), file_path), $2) > 0
+  UNION ALL SELECT 'lightrag_llm_cache', count(*) FROM lightrag_llm_cache
+             WHERE workspace = $1 AND chunk_id LIKE $2 || '-chunk-%'
+) traces WHERE n > 0
+"""
+
+_TABLES = """
+SELECT relname FROM pg_class
+ WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND starts_with(relname, 'lightrag_')
+ ORDER BY relname <> 'lightrag_graph_edges', relname
+"""
+
+
+class EngineTablesMissing(Conflict):
+    """An embedding profile without its tables: it was not registered on this database."""
+
+    code = "engine_tables_missing"
+    title = "The embedding model has no tables"
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What a version left in the graph: names (relations as `source<SEP>target`), each with the chunks that remain."""
+
+    entities: Mapping[str, Sequence[str]]
+    relations: Mapping[str, Sequence[str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.entities or self.relations)
+
+
+async def check_vector_tables(database: EngineDatabase, suffix: str, dimension: int) -> None:
+    """Raise unless the engine's vector tables of `suffix` are there for vectors of `dimension`."""
+    names = [f"lightrag_vdb_{kind}_{suffix}" for kind in ("chunks", "entity", "relation")]
+    found = {row["relname"]: row["dimension"] for row in await database.fetch(_DIMENSIONS, names)}
+    if missing := set(names) - set(found):
+        raise EngineTablesMissing(f"table {min(missing)} does not exist; register the embedding model first")
+    for held in found.values():
+        if held != dimension:
+            raise DimensionMismatch(
+                f"the workspace's vectors have {held} dimensions, the embedding model gives {dimension}",
+                expected=dimension,
+                found=held,
+            )
+
+
+class GraphStore:
+    """The engine's rows of one workspace. Every call runs inside that workspace's fence, which the caller has entered."""
+
+    def __init__(self, database: EngineDatabase, workspace: str, suffix: str) -> None:
+        self._database = database
+        self._workspace = workspace
+        self._suffix = suffix
+
+    async def known_answers(self, keys: Sequence[str]) -> set[str]:
+        """Which of these keys the extraction cache holds an answer for."""
+        statement = "SELECT id FROM lightrag_llm_cache WHERE workspace = $1 AND id = ANY ($2)"
+        return {row["id"] for row in await self._database.fetch(statement, self._workspace, list(keys))}
+
+    async def unfinished(self, version_id: UUID) -> list[str]:
+        """Documents other than this version that LightRAG would take up by itself."""
+        statement = "SELECT id FROM lightrag_doc_status WHERE workspace = $1 AND status = ANY ($2) AND id <> $3"
+        rows = await self._database.fetch(statement, self._workspace, list(ACTIVE), str(version_id))
+        return [row["id"] for row in rows]
+
+    async def hand_on_shared_answers(self, version_id: str) -> None:
+        """Give cached answers that other versions use as well to those, before this version goes."""
+        await self._run([_HAND_ON_SHARED_ANSWERS], version_id)
+
+    async def adopt_answers(self, version_id: str) -> None:
+        """Give cached answers of chunks that are not there to this version's chunks, which use them."""
+        await self._run([_ADOPT_ANSWERS], version_id)
+
+    async def touched(self, version_id: str) -> Touched:
+        """Entities and relations that still name this version."""
+        entities = await self._remaining(
+            version_id, _TOUCHED_NAMES.format(table="lightrag_entity_chunks"), _TOUCHED_NODES
+        )
+        relations = await self._remaining(
+            version_id, _TOUCHED_NAMES.format(table="lightrag_relation_chunks"), _TOUCHED_EDGES
+        )
+        return Touched(entities, relations)
+
+    async def delete_unsupported(self, touched: Touched) -> None:
+        """Delete what has no chunk left, with all that hangs on it."""
+        entities = [name for name, remaining in touched.entities.items() if not remaining]
+        relations = [name for name, remaining in touched.relations.items() if not remaining]
+        async with self._database.transaction() as connection:
+            for statement in _DELETE_RELATIONS if relations else ():
+                await connection.execute(statement.format(suffix=self._suffix), self._workspace, relations)
+            for statement in _DELETE_ENTITIES if entities else ():
+                await connection.execute(statement.format(suffix=self._suffix), self._workspace, entities)
+
+    async def delete_version(self, version_id: str, *, with_answers: bool) -> None:
+        """Delete the version's own rows; its cached extraction answers stay for a retry unless told otherwise."""
+        await self._run([*_DELETE_VERSION, *(_DELETE_ANSWERS if with_answers else ())], version_id)
+
+    async def traces(self, version_id: str) -> dict[str, int]:
+        """How many rows of which tables still name the version; empty if it is gone."""
+        statement = _TRACES.format(suffix=self._suffix)
+        rows = await self._database.fetch(statement, self._workspace, version_id)
+        return {row["place"]: row["n"] for row in rows}
+
+    async def clear(self) -> None:
+        """Delete every row of the workspace, whatever embedding it was made with."""
+        async with self._database.transaction() as connection:
+            for row in await connection.fetch(_TABLES):
+                await connection.execute(f'DELETE FROM "{row["relname"]}" WHERE workspace = $1', self._workspace)  # noqa: S608
+
+    async def _run(self, statements: Sequence[str], version_id: str) -> None:
+        async with self._database.transaction() as connection:
+            for statement in statements:
+                await connection.execute(statement.format(suffix=self._suffix), self._workspace, version_id)
+
+    async def _remaining(self, version_id: str, *statements: str) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for statement in statements:
+            for row in await self._database.fetch(statement, self._workspace, version_id):
+                known: list[Any] = found.setdefault(row["id"], [])
+                known += [chunk for chunk in row["remaining"] if chunk and chunk not in known]
+        return found

@@ -1,0 +1,173 @@
+"""Writes a workspace's graph through LightRAG: extraction ahead, insert, removal with proof, clearing.
+
+LightRAG reports few of its failures; what counts here is what stands in the database afterwards.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import structlog
+from lightrag.operate import rebuild_knowledge_from_chunks
+
+from app.errors import AppError
+from app.retrieval.contract import (
+    ChunkOutcome,
+    EngineWorkspace,
+    GraphWriteFailed,
+    Lease,
+    OnChunk,
+    VersionChunks,
+)
+from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
+from app.retrieval.lightrag.graph_store import SEPARATOR, GraphStore, Touched
+from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
+from app.retrieval.lightrag.models import noted_failures
+from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
+from app.retrieval.lightrag.stores import Stores
+
+logger = structlog.stdlib.get_logger(__name__)
+
+
+class GraphIndexer:
+    """`GraphIndex` over LightRAG."""
+
+    def __init__(self, database: EngineDatabase, instances: InstancePool, stores: Stores) -> None:
+        self._database = database
+        self._instances = instances
+        self._stores = stores
+
+    async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
+        async with self._instances.use(workspace) as instance:
+            known = await self._extracted(instance, workspace, version)
+            # A second look (gleaning) has an answer of its own; asking again for what is cached costs nothing.
+            done = known if workspace.profile.gleaning == 0 else set()
+            for chunk in version.chunks:
+                if chunk.ordinal in done:
+                    await on_chunk(ChunkOutcome(chunk.ordinal))
+            missing = [chunk for chunk in version.chunks if chunk.ordinal not in done]
+            concurrency = workspace.chat.profile.max_concurrency if workspace.chat else DEFAULT_CONCURRENCY
+            await extract_chunks(instance.rag, version, missing, on_chunk, concurrency=concurrency)
+
+    async def insert(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
+        version_id = str(version.version_id)
+        async with self._instances.use(workspace) as instance, _unspoiled(instance):
+            store = self._store(workspace)
+            extracted = await self._extracted(instance, workspace, version)
+            chunks = tuple(chunk for chunk in version.chunks if chunk.ordinal in extracted)
+            if not chunks:
+                raise GraphWriteFailed("no chunk of the document has been extracted", code="nothing_extracted")
+            for leftover in (version_id, *await store.unfinished(version.version_id)):
+                await self._purge(instance, workspace, leftover, lease)
+            text = instance.offer(replace(version, chunks=chunks))
+            async with self._stores.write(instance.rag, lease) as operation:
+                with noted_failures() as failures:
+                    await instance.rag.ainsert(text, ids=[version_id], file_paths=[version_id])
+                await _require_processed(instance.rag, version_id, failures)
+                await operation.commit()
+            del instance.offered[version_id]
+            await store.adopt_answers(version_id)
+
+    async def remove(
+        self, workspace: EngineWorkspace, version_id: UUID, lease: Lease, *, keep_answers: bool = False
+    ) -> None:
+        name = str(version_id)
+        async with self._instances.use(workspace) as instance, _unspoiled(instance):
+            store = self._store(workspace)
+            if not await store.traces(name):
+                return
+            await self._purge(instance, workspace, name, lease)
+            await store.delete_version(name, with_answers=not keep_answers)
+            left = await store.traces(name)
+            if keep_answers:
+                left.pop("lightrag_llm_cache", None)
+            if left:
+                raise GraphWriteFailed(
+                    "the graph still holds parts of the version", code="removal_incomplete", left=left
+                )
+
+    async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:  # noqa: ARG002 - the caller holds it
+        with engine_workspace(workspace.ref.engine_name):
+            await self._store(workspace).clear()
+
+    async def _purge(self, instance: Instance, workspace: EngineWorkspace, version_id: str, lease: Lease) -> None:
+        """Remove what LightRAG holds of the version, whatever state it is in; its cached answers stay."""
+        store = self._store(workspace)
+        await store.hand_on_shared_answers(version_id)
+        if await instance.rag.doc_status.get_by_id(version_id):
+            async with self._stores.write(instance.rag, lease) as operation:
+                result = await instance.rag.adelete_by_doc_id(version_id)
+                if result.status in ("success", "not_found"):
+                    await operation.commit()
+                else:
+                    # Whatever LightRAG cannot undo for want of its own records is undone below.
+                    logger.warning("engine_refused_removal", version_id=version_id, status=result.status_code)
+        touched = await store.touched(version_id)
+        if touched:
+            await store.delete_unsupported(touched)
+            await self._rebuild(instance, touched, lease)
+        await store.delete_version(version_id, with_answers=False)
+
+    async def _rebuild(self, instance: Instance, touched: Touched, lease: Lease) -> None:
+        """Make entities and relations that other versions support again from what those said.
+
+        LightRAG misses them where its records of a document do not name them, after a merge for one (facts F16, F17).
+        """
+        rag = instance.rag
+        entities = {name: list(chunks) for name, chunks in touched.entities.items() if chunks}
+        relations = {
+            (pair[0], pair[1]): list(chunks)
+            for name, chunks in touched.relations.items()
+            if chunks and len(pair := name.split(SEPARATOR)) == 2
+        }
+        if not entities and not relations:
+            return
+        async with self._stores.write(rag, lease) as operation:
+            await rebuild_knowledge_from_chunks(
+                entities_to_rebuild=entities,
+                relationships_to_rebuild=relations,
+                knowledge_graph_inst=rag.chunk_entity_relation_graph,
+                entities_vdb=rag.entities_vdb,
+                relationships_vdb=rag.relationships_vdb,
+                text_chunks_storage=rag.text_chunks,
+                llm_response_cache=rag.llm_response_cache,
+                global_config=rag._build_global_config(),
+                entity_chunks_storage=rag.entity_chunks,
+                relation_chunks_storage=rag.relation_chunks,
+            )
+            await rag._insert_done()
+            await operation.commit()
+
+    async def _extracted(self, instance: Instance, workspace: EngineWorkspace, version: VersionChunks) -> set[int]:
+        keys = await first_answer_keys(instance.rag, version, version.chunks)
+        known = await self._store(workspace).known_answers(list(keys.values()))
+        return {ordinal for ordinal, key in keys.items() if key in known}
+
+    def _store(self, workspace: EngineWorkspace) -> GraphStore:
+        return GraphStore(self._database, workspace.ref.engine_name, workspace.vector_suffix)
+
+
+@asynccontextmanager
+async def _unspoiled(instance: Instance) -> AsyncIterator[None]:
+    """A write that breaks off, by an error or by cancellation, takes its instance with it: buffers hold half of it."""
+    is_whole = False
+    try:
+        yield
+        is_whole = True
+    finally:
+        if not is_whole:
+            instance.spoil()
+
+
+async def _require_processed(rag: Any, version_id: str, failures: list[AppError]) -> None:
+    row = await rag.doc_status.get_by_id(version_id)
+    status = str(row["status"]) if row else "missing"
+    if status == "processed":
+        return
+    if failures:
+        cause = failures[-1]
+        raise GraphWriteFailed(f"a model failed: {cause.detail}", cause=cause.reason, status=status) from cause
+    # The engine's own message may hold text of the document.
+    raise GraphWriteFailed(f"the engine left the document {status}", status=status)

@@ -1,0 +1,45 @@
+"""Entity names as the engine's tables can hold them: LightRAG's own normalisation, and a digest for what is too long."""
+
+from hashlib import blake2b
+
+from lightrag.utils import normalize_entity_name
+
+# A relation's key is both names and a separator in a VARCHAR(512), and LightRAG cuts a name at 256 characters and 512
+# bytes (facts F25).
+MAX_CHARS = 240
+MAX_BYTES = 480
+FIELD = "<|#|>"
+
+
+def engine_name(name: str) -> str:
+    """The name under which the engine keeps an entity that a model calls `name`; '' if it keeps none."""
+    return shorten(str(normalize_entity_name(name)))
+
+
+def shorten(name: str) -> str:
+    """`name`, or its beginning and a digest of the whole where it is too long: equal names stay equal."""
+    if len(name) <= MAX_CHARS and len(name.encode()) <= MAX_BYTES:
+        return name
+    ending = "~" + blake2b(name.encode(), digest_size=5).hexdigest()
+    head = name[: MAX_CHARS - len(ending)]
+    while len(head.encode()) + len(ending) > MAX_BYTES:
+        head = head[:-1]
+    return head.rstrip() + ending
+
+
+def shorten_names(answer: str) -> str:
+    """An extraction answer whose too long names are shortened; everything else stays as the model wrote it."""
+    lines = answer.split("\n")
+    return "\n".join(_shorten_record(line) if len(line) > MAX_BYTES // 4 else line for line in lines)
+
+
+def _shorten_record(line: str) -> str:
+    fields = line.split(FIELD)
+    kind = fields[0].strip().strip("(").lower()
+    names = {"entity": (1,), "relation": (1, 2), "relationship": (1, 2)}.get(kind, ())
+    for position in names:
+        if position < len(fields):
+            name = str(normalize_entity_name(fields[position]))
+            if shorten(name) != name:
+                fields[position] = shorten(name)
+    return FIELD.join(fields)

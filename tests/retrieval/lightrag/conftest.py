@@ -1,0 +1,57 @@
+"""One engine for all tests of a process, and workspaces with small deterministic models."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from sqlalchemy import text
+
+from app.db.session import Database
+from app.db.vector_tables import create_vector_tables
+from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
+from app.retrieval.lightrag.stores import STOCK
+from app.settings import Settings
+from tests.factories import Tenancy
+from tests.retrieval.lightrag.doubles import DIMENSION, SUFFIX, Corpus
+
+MakeCorpus = Callable[..., Awaitable[Corpus]]
+
+
+@pytest.fixture(scope="session")
+async def pool(settings: Settings, owner_database: Database) -> AsyncIterator[EngineDatabase]:
+    async with owner_database.system() as session:
+        await create_vector_tables(session, SUFFIX, DIMENSION)
+    pool = await open_engine_database(settings)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture(scope="session")
+async def instances(settings: Settings, pool: EngineDatabase) -> AsyncIterator[InstancePool]:
+    instances = InstancePool(settings, pool, STOCK)
+    yield instances
+    await instances.close()
+
+
+@pytest.fixture
+def index(pool: EngineDatabase, instances: InstancePool) -> GraphIndexer:
+    return GraphIndexer(pool, instances, STOCK)
+
+
+async def make_corpus(tenancy: Tenancy, **profile: object) -> Corpus:
+    workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
+    async with tenancy.database.tenant(tenancy.tenant_id) as session:
+        number = await session.scalar(text("SELECT number FROM workspaces WHERE id = :id"), {"id": workspace_id})
+    assert isinstance(number, int)
+    return Corpus.of(tenancy.database, tenancy.tenant_id, workspace_id, number, **profile)
+
+
+@pytest.fixture
+async def corpus(tenancy: Tenancy) -> Corpus:
+    return await make_corpus(tenancy)
+
+
+@pytest.fixture
+async def other_corpus(other_tenancy: Tenancy) -> Corpus:
+    return await make_corpus(other_tenancy)
