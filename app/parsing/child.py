@@ -26,6 +26,8 @@ def main(arguments: list[str]) -> int:
     job = read_job(Path(arguments[0]))
     result = Path(arguments[1])
     _limit_resources(job.limits)
+    # openpyxl imports numpy where it finds it, only to know its number types: 100 ms and 60 MB for nothing.
+    sys.modules["numpy"] = None  # type: ignore[assignment]  # makes the import fail as if it were absent
     try:
         write_source(result, _parse(job))
     except ParseFailed as failure:

@@ -41,10 +41,11 @@ KANJI: Final = frozenset(
     "株契条式約録散歩晴議"
 )
 
-CYRILLIC: Final = frozenset("оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъёіїєў")
-GREEK: Final = frozenset("αοιετσνηυρπκμλςωίάόέήύώδγχθφβξζψ")
-ARABIC: Final = frozenset("اليمنوتربةعدسفهكقحجىشصطخزأإآذثضظغئءؤ،؟")
-HEBREW: Final = frozenset("יוהלאתמרבשנםכדפקחעצגטסזןץףך")
-THAI: Final = frozenset("านรอกเงมยลวดทสตะปบคหแจพชขใไโ่้ีัิื์ุูำ")
+# Letters of alphabets, the most frequent first.
+CYRILLIC: Final = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъёіїєў"
+GREEK: Final = "αοιετσνηυρπκμλςωίάόέήύώδγχθφβξζψ"
+ARABIC: Final = "اليمنوترةعبدسفهكقحجىشصطخأ،زإآذثضظغئءؤ؟"
+HEBREW: Final = "יוהלאתמרבשנםכדפקחעצגטסזןץףך"
+THAI: Final = "านรกอเง่ม้ยลวั์ีดทสตะิปบคหแจพชขใไโืุูำ"
 WESTERN: Final = frozenset("äöüßéèêëàâáãçñóòôíìîïúùûœæøåõÄÖÜÉÈÀÂÇÑÓÁÚÍØÅÆŒÊÎÔ")
 CENTRAL: Final = frozenset("áčďéěíňóřšťúůýžąćęłńśźżőűäöüßÁČĎÉŘŠŤÚŮÝŽŁŚŻ")

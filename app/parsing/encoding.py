@@ -6,7 +6,7 @@ Korean or Traditional Chinese. Scoring decodings by the frequency of their chara
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,10 +42,10 @@ _PUNCTUATION: Final = frozenset("±²³½¼¾µ¡¿´，。、；：？！“”
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A legacy encoding, the characters that speak for it, and what others of its script count."""
+    """A legacy encoding, what its frequent characters count for it, and what others of its script count."""
 
     codec: str
-    common: frozenset[str]
+    common: dict[str, float]
     ranges: re.Pattern[str]
     other: float
     prior: float = 0.0
@@ -58,30 +58,41 @@ def _level_one(codec: str, leads: range, trails: tuple[range, ...]) -> re.Patter
     return re.compile(f"[{re.escape(pairs.decode(codec, 'ignore'))}]")
 
 
+def _same(*characters: Iterable[str]) -> dict[str, float]:
+    return {character: 1.0 for group in characters for character in group}
+
+
+def _by_rank(letters: str) -> dict[str, float]:
+    """Few of an alphabet's letters make up most of its text; in text misread as it all letters are as likely."""
+    first, second = len(letters) // 4, 2 * len(letters) // 3
+    weights = {letter: 1.0 if rank < first else 0.7 if rank < second else 0.3 for rank, letter in enumerate(letters)}
+    return weights | {letter.upper(): 0.8 * weight for letter, weight in weights.items() if letter.islower()}
+
+
 _HIGH: Final = range(0xA1, 0xFF)
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]")
 _CHINESE: Final = _level_one("gb2312", range(0xB0, 0xD8), (_HIGH,))
 _TAIWANESE: Final = _level_one("big5", range(0xA4, 0xC6), (range(0x40, 0x7F), _HIGH))
 _JAPANESE: Final = _level_one("euc_jp", range(0xB0, 0xD0), (_HIGH,))
-_KANA: Final = frozenset(chr(code) for code in (*range(0x3041, 0x3094), *range(0x30A1, 0x30F7), 0x30FC))
+_KANA: Final = [chr(code) for code in (*range(0x3041, 0x3094), *range(0x30A1, 0x30F7), 0x30FC)]
 
 _CANDIDATES: Final = (
-    _Candidate("gb18030", HAN_SIMPLIFIED, _CHINESE, 0.5),
-    _Candidate("cp932", _KANA | KANJI, _JAPANESE, 0.5),
-    _Candidate("big5", HAN_TRADITIONAL, _TAIWANESE, 0.5, -0.02),
-    _Candidate("cp949", HANGUL, re.compile(r"[\uac00-\ud7a3]"), 0.35),
-    _Candidate("euc_jp", _KANA | KANJI, _JAPANESE, 0.5, -0.01),
-    _Candidate("cp1251", CYRILLIC, re.compile(r"[А-яЁёІіЇїЄєЎў]"), 0.6, 0.0, is_alphabet=True),
-    _Candidate("koi8_r", CYRILLIC, re.compile(r"[А-яЁё]"), 0.6, -0.05, is_alphabet=True),
-    _Candidate("cp866", CYRILLIC, re.compile(r"[А-яЁё]"), 0.6, -0.1, is_alphabet=True),
-    _Candidate("cp1252", WESTERN, re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ]"), 0.3, 0.0, is_alphabet=True),
-    _Candidate("cp1250", CENTRAL, re.compile(r"[À-ÖØ-öø-ſ]"), 0.3, -0.1, is_alphabet=True),
-    _Candidate("cp1253", GREEK, re.compile(r"[Ά-ώ]"), 0.5, -0.05, is_alphabet=True),
-    _Candidate("cp1255", HEBREW, re.compile(r"[א-ת]"), 0.5, -0.05, is_alphabet=True),
-    _Candidate("cp1256", ARABIC, re.compile(r"[\u0600-\u06ff]"), 0.3, -0.05, is_alphabet=True),
-    _Candidate("cp874", THAI, re.compile(r"[\u0e01-\u0e5b]"), 0.3, -0.15, is_alphabet=True),
-    _Candidate("utf-16-le", HAN_SIMPLIFIED | HAN_TRADITIONAL | _KANA | HANGUL, _HAN, 0.3, -0.05),
-    _Candidate("utf-16-be", HAN_SIMPLIFIED | HAN_TRADITIONAL | _KANA | HANGUL, _HAN, 0.3, -0.05),
+    _Candidate("gb18030", _same(HAN_SIMPLIFIED), _CHINESE, 0.5),
+    _Candidate("cp932", _same(_KANA, KANJI), _JAPANESE, 0.5),
+    _Candidate("big5", _same(HAN_TRADITIONAL), _TAIWANESE, 0.5, -0.02),
+    _Candidate("cp949", _same(HANGUL), re.compile(r"[\uac00-\ud7a3]"), 0.35),
+    _Candidate("euc_jp", _same(_KANA, KANJI), _JAPANESE, 0.5, -0.01),
+    _Candidate("cp1251", _by_rank(CYRILLIC), re.compile(r"[А-яЁёІіЇїЄєЎў]"), 0.5, 0.0, is_alphabet=True),
+    _Candidate("koi8_r", _by_rank(CYRILLIC), re.compile(r"[А-яЁё]"), 0.6, -0.05, is_alphabet=True),
+    _Candidate("cp866", _by_rank(CYRILLIC), re.compile(r"[А-яЁё]"), 0.6, -0.1, is_alphabet=True),
+    _Candidate("cp1252", _same(WESTERN), re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ]"), 0.3, 0.0, is_alphabet=True),
+    _Candidate("cp1250", _same(CENTRAL), re.compile(r"[À-ÖØ-öø-ſ]"), 0.3, -0.1, is_alphabet=True),
+    _Candidate("cp1253", _by_rank(GREEK), re.compile(r"[Ά-ώ]"), 0.5, -0.05, is_alphabet=True),
+    _Candidate("cp1255", _by_rank(HEBREW), re.compile(r"[א-ת]"), 0.5, -0.05, is_alphabet=True),
+    _Candidate("cp1256", _by_rank(ARABIC), re.compile(r"[\u0600-\u06ff]"), 0.3, -0.05, is_alphabet=True),
+    _Candidate("cp874", _by_rank(THAI), re.compile(r"[\u0e01-\u0e5b]"), 0.3, -0.05, is_alphabet=True),
+    _Candidate("utf-16-le", _same(HAN_SIMPLIFIED, HAN_TRADITIONAL, _KANA, HANGUL), _HAN, 0.3, -0.05),
+    _Candidate("utf-16-be", _same(HAN_SIMPLIFIED, HAN_TRADITIONAL, _KANA, HANGUL), _HAN, 0.3, -0.05),
 )
 
 
@@ -102,7 +113,7 @@ def decode_text(data: bytes, declared: str | None = None) -> str:
     text = _utf8(data)
     if text is not None:
         # Stray control characters are removed later; a file full of them is no text.
-        if _control_share(data) > 0.1:
+        if _control_share(data) > 0.3:
             raise _undecodable()
         return text
     if declared is not None:
@@ -187,7 +198,9 @@ def _weights(candidate: _Candidate, text: str) -> Iterator[float]:
     for match in _NOT_ASCII.finditer(text):
         character = match[0]
         if character in candidate.common:
-            yield 1.0 + (_word_fit(candidate, text, match.start()) if candidate.is_alphabet else 0.0)
+            yield candidate.common[character] + (
+                _word_fit(candidate, text, match.start()) if candidate.is_alphabet else 0.0
+            )
         elif candidate.ranges.match(character):
             yield candidate.other + (_word_fit(candidate, text, match.start()) if candidate.is_alphabet else 0.0)
         elif character in _PUNCTUATION:
@@ -208,8 +221,8 @@ def _word_fit(candidate: _Candidate, text: str, at: int) -> float:
     is_latin = candidate.codec in ("cp1252", "cp1250")
     if not is_latin and ((before.isascii() and before.isalpha()) or (after.isascii() and after.isalpha())):
         penalty -= 0.8
-    if is_latin and not (before.isascii() or after.isascii()):
-        penalty -= 0.8
+    if is_latin:
+        penalty -= 0.5 * sum(1 for neighbour in (before, after) if not neighbour.isascii() and neighbour.isalpha())
     return penalty
 
 

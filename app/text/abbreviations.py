@@ -5,13 +5,18 @@ from typing import Final
 # Never the end of a sentence: a name, number or phrase follows.
 _NEVER_LAST = """
 mr mrs ms dr prof st mt messrs rev hon gen col lt sgt capt cmdr adm gov sen rep pres supt
-vs e.g i.e eg ie cf viz al fig figs eq eqs sec ch vol vols no nos pp ed eds op art dept univ
+vs e.g i.e eg ie cf viz al ed eds op dept univ
 approx ca est incl excl resp
-hr fr frau herr nr bzw d.h z.b u.a v.a i.d.r s.o s.u bspw ggf evtl vgl sog str abs ing dipl z.t
+hr fr frau herr bzw d.h z.b u.a v.a i.d.r s.o s.u bspw ggf evtl vgl sog ing dipl z.t
 mme mlle mm m.e p.ex env av bd
 sr sra srta dª d.ª ud uds pág págs núm
 sig sigg dott
-г ул им т.е т.к т.н см ср напр акад проф гр гос обл р-н стр рис табл св тов пр
+г ул им т.е т.к т.н см ср напр акад проф гр гос обл р-н св тов пр
+"""
+
+# Words too ("no", "art"): an abbreviation only before a number.
+_BEFORE_NUMBERS = """
+no nos nr art sec ch vol vols fig figs eq eqs p pp para tab str abs стр рис табл ст п
 """
 
 # May end a sentence ("Apple Inc. The firm ..."): an end only before a typical first word.
@@ -29,5 +34,6 @@ Der Die Das Ein Eine Er Sie Es Wir Im In Am Auf Mit Nach Vor Seit Als Wenn Diese
 """
 
 ABBREVIATIONS: Final = frozenset(_NEVER_LAST.split())
+NUMBER_ABBREVIATIONS: Final = frozenset(_BEFORE_NUMBERS.split())
 OPEN_ABBREVIATIONS: Final = frozenset(_SOMETIMES_LAST.split())
 SENTENCE_STARTERS: Final = frozenset(_STARTERS.split())

@@ -4,7 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.text.abbreviations import ABBREVIATIONS, OPEN_ABBREVIATIONS, SENTENCE_STARTERS
+from app.text.abbreviations import (
+    ABBREVIATIONS,
+    NUMBER_ABBREVIATIONS,
+    OPEN_ABBREVIATIONS,
+    SENTENCE_STARTERS,
+)
 
 _CLOSERS: Final = "\"'”’»›）)】』」〉》］]｣"
 _WIDE_ENDS: Final = "。！？；｡．।॥۔؟།።፧။។៕։᠃᠉"
@@ -79,7 +84,7 @@ def _is_latin_end(text: str, mark: int, after: int, left: int, stop: int) -> boo
 
 def _is_abbreviation(before: str, following: str) -> bool:
     bare = before.casefold()
-    if bare in ABBREVIATIONS:
+    if bare in ABBREVIATIONS or (bare in NUMBER_ABBREVIATIONS and following[:1].isdigit()):
         return True
     if bare.isdecimal():
         # "am 3. Oktober", "1. Introduction": an ordinal or a list number rather than an end.

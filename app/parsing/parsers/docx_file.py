@@ -81,6 +81,8 @@ class _Reader:
         depth = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}/{qn('w:ilvl')}")
         if level is not None:
             self._close_list()
+            if level == 0:
+                self._out.title = self._out.title or text
             self._out.heading(text, level)
         elif depth is not None or style.lower().startswith("list"):
             indent = int(depth.get(qn("w:val")) or 0) if depth is not None else 0

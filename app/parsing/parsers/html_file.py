@@ -10,6 +10,7 @@ from lxml import etree
 from app.parsing.builder import SourceBuilder
 from app.parsing.cleaning import one_line
 from app.parsing.encoding import decode_text
+from app.parsing.errors import ParseFailed
 from app.parsing.job import ParseJob
 from app.parsing.tables import add_table
 
@@ -54,8 +55,11 @@ def _declared_charset(path: Path) -> str | None:
 def add_html(out: SourceBuilder, text: str) -> None:
     """Adds the blocks of a page, or of a piece of one."""
     # Fed as UTF-8 because lxml refuses strings that carry an encoding declaration.
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    # The huge tree raises the depth that libxml2 allows from 256 to 2,048; what is deeper would be dropped.
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
+        raise ParseFailed("broken_document", "The page is nested too deeply to be read.")
     if root is None:
         return
     title = root.find("head/title")

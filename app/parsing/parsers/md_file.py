@@ -20,7 +20,9 @@ _INLINE_HTML: Final = re.compile(r"<br\s*/?>", re.I)
 def parse(job: ParseJob, out: SourceBuilder) -> None:
     text = decode_text(job.path.read_bytes(), job.charset).replace("\r\n", "\n").replace("\r", "\n")
     text = _take_front_matter(out, text)
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text.replace("\x00", ""))
+    # The preset drops, without a word, what is nested more than 20 deep: ten levels of lists.
+    markdown = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
+    tokens = markdown.parse(text.replace("\x00", ""))
     _Render(out).run(tokens)
 
 

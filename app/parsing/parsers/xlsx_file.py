@@ -1,19 +1,16 @@
 """Excel workbooks: each sheet a heading with its rows as table blocks below; sheets count as pages."""
 
 import datetime
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+import openpyxl
 
 from app.parsing.builder import SourceBuilder
 from app.parsing.job import ParseJob
 from app.parsing.page_limit import check_pages
 from app.parsing.tables import add_table
 from app.parsing.zip_check import check_office_file
-
-# openpyxl imports numpy where it finds it, only to know its number types; that costs 100 ms and 60 MB.
-sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]  # None makes the import fail
-import openpyxl  # noqa: E402 - must follow the line above
 
 
 def parse(job: ParseJob, out: SourceBuilder) -> None:
