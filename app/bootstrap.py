@@ -16,10 +16,19 @@ from redis.exceptions import RedisError
 
 from app.blobs.store import BlobStore
 from app.db.session import Database
+from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.runner import JobRunner
+from app.domain.ingestion.sweeper import Sweeper
 from app.domain.models.service import ModelProfiles
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.providers.factory import ModelFactory
+from app.retrieval.lazy.index import ConceptIndex
+from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.pool import open_engine_database
+from app.retrieval.lightrag.stores import STOCK
 from app.settings import Settings, refuse_engine_hijack
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -96,3 +105,38 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             blobs=BlobStore(settings.blob_url),
             workspaces=WorkspaceOpener(database, ModelProfiles(database, settings.secret_key), models),
         )
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a worker process runs: jobs as they come, and the sweep when it is time."""
+
+    container: Container
+    jobs: JobRunner
+    sweeper: Sweeper
+
+
+@asynccontextmanager
+async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
+    """A container with what writes documents and graphs."""
+    async with open_container(settings) as container, AsyncExitStack() as stack:
+        engine = await open_engine_database(settings)
+        stack.push_async_callback(engine.close)
+        instances = InstancePool(settings, engine, STOCK)
+        stack.push_async_callback(instances.close)
+        ports = Ports(
+            settings=settings,
+            database=container.database,
+            blobs=container.blobs,
+            leases=WorkspaceLeases(container.database, settings.lease_seconds),
+            workspaces=container.workspaces,
+            lazy_index=ConceptIndex(),
+            graph_index=GraphIndexer(engine, instances, STOCK),
+        )
+        sweeper = Sweeper(container.database, settings, lambda queue: _messages_waiting(container.redis, queue))
+        yield Worker(container, JobRunner(ports), sweeper)
+
+
+async def _messages_waiting(redis: Redis, queue: str) -> int:
+    """Length of a queue; Celery's Redis transport keeps each as a list under its name."""
+    return await redis.llen(queue)

@@ -5,7 +5,7 @@ again whatever the broker lost. A payload therefore carries ids only.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 from uuid import UUID
 
 from app.db.session import SystemSession
@@ -19,8 +19,13 @@ class Job:
     queue: ClassVar[str]
     tenant_id: UUID
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> dict[str, str]:
         return {key: str(value) for key, value in asdict(self).items()}
+
+    @classmethod
+    def parse(cls, payload: dict[str, str]) -> Self:
+        """The job that `payload` was made from; ValueError or TypeError if it was not made from one of this kind."""
+        return cls(**{key: UUID(value) for key, value in payload.items()})
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class PurgeDocument(Job):
     """Remove every trace of a document that is being deleted."""
 
     name = "ingestion.purge_document"
-    queue = "graph"
+    queue = "purge"
     workspace_id: UUID
     document_id: UUID
 
@@ -58,7 +63,7 @@ class PurgeGraphVersion(Job):
     """Remove what a timed-out or superseded graph index left behind."""
 
     name = "ingestion.purge_graph_version"
-    queue = "graph"
+    queue = "purge"
     workspace_id: UUID
     version_id: UUID
 
@@ -68,7 +73,7 @@ class PurgeWorkspace(Job):
     """Remove a workspace that is being deleted, engine rows and originals included."""
 
     name = "ingestion.purge_workspace"
-    queue = "graph"
+    queue = "purge"
     workspace_id: UUID
 
 
@@ -76,5 +81,8 @@ def enqueue(session: SystemSession, job: Job) -> None:
     """Publish `job` after the session's unit of work has committed; dropped if it does not."""
     session.outbox.append(job)
 
+
+# In the order in which a worker that is free looks into them: what takes long comes last.
+QUEUES = ("purge", "ingest", "graph")
 
 ALL_JOBS: tuple[type[Job], ...] = (ProcessVersion, IndexGraph, PurgeDocument, PurgeGraphVersion, PurgeWorkspace)

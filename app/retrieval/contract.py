@@ -141,8 +141,13 @@ class GraphIndex(Protocol):
         """Merge the extracted chunks into the graph; raises `GraphWriteFailed` unless the engine says processed."""
         ...
 
-    async def remove(self, workspace: EngineWorkspace, version_id: UUID, lease: Lease) -> None:
-        """Remove every trace of the version; no-op if there is none; raises `GraphWriteFailed` if a row is left."""
+    async def remove(
+        self, workspace: EngineWorkspace, version_id: UUID, lease: Lease, *, keep_answers: bool = False
+    ) -> None:
+        """Remove every trace of the version; no-op if there is none; raises `GraphWriteFailed` if a row is left.
+
+        `keep_answers` spares the model's cached answers, so that indexing the version again pays for nothing twice.
+        """
         ...
 
     async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:

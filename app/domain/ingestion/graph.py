@@ -46,7 +46,7 @@ class GraphIndexer:
             if begun is None:
                 return
             claim, facts = begun
-            workspace = await self._ports.open_workspace(job.tenant_id, job.workspace_id)
+            workspace = await self._ports.workspaces.open(facts.ref.tenant_id, facts.ref.workspace_id)
             async with self._ports.database.tenant(job.tenant_id) as session:
                 version = await IngestionRepository(session).load_chunks(facts)
                 before = await IngestionRepository(session).extraction(facts.version_id)
@@ -101,21 +101,17 @@ class GraphIndexer:
         lease: Lease,
         timer: StageTimer,
     ) -> None:
-        """Insert what was extracted, after removing what an earlier attempt may have left, and make it live."""
+        """Insert what was extracted (the engine first removes what an earlier attempt may have left) and make it live."""
         limit = facts.seconds("merge_timeout_seconds", self._ports.settings.merge_timeout_seconds)
         async with self._ports.database.tenant(claim.tenant_id) as session:
             await confirm(session, lease)
             await IndexStates(session).begin_merge(claim)
         with timer.measure("merge"):
-            if not await within(limit, self._replace(workspace, version, lease)):
+            if not await within(limit, self._ports.graph_index.insert(workspace, version, lease)):
                 raise MergeTimedOut(
                     f"merging into the graph took longer than {limit:g} seconds; what it left is being removed, then retry"
                 )
         await self._make_live(claim, facts, lease, timer)
-
-    async def _replace(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
-        await self._ports.graph_index.remove(workspace, version.version_id, lease)
-        await self._ports.graph_index.insert(workspace, version, lease)
 
     async def _make_live(self, claim: Claim, facts: VersionFacts, lease: Lease, timer: StageTimer) -> None:
         async with self._ports.database.tenant(claim.tenant_id) as session:

@@ -51,7 +51,7 @@ class VersionProcessor:
             if begun is None:
                 return
             claim, facts = begun
-            workspace = await self._ports.open_workspace(job.tenant_id, job.workspace_id)
+            workspace = await self._ports.workspaces.open(facts.ref.tenant_id, facts.ref.workspace_id)
             timer = StageTimer()
             await self._enter(claim, "parsing")
             with timer.measure("parse"):

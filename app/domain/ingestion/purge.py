@@ -78,7 +78,9 @@ class Purger:
                 return
         async with self._graph_of(facts.ref, needed=has_graph) as graph:
             if graph is not None:
-                await self._ports.graph_index.remove(graph.workspace, job.version_id, graph.lease)
+                await self._ports.graph_index.remove(
+                    graph.workspace, job.version_id, graph.lease, keep_answers=not is_superseded
+                )
             async with self._ports.database.tenant(job.tenant_id) as session:
                 await IndexStates(session).mark_clean(job.version_id)
                 if is_superseded:
@@ -115,7 +117,7 @@ class Purger:
         if not needed:
             yield None
             return
-        workspace = await self._ports.open_workspace(ref.tenant_id, ref.workspace_id)
+        workspace = await self._ports.workspaces.open(ref.tenant_id, ref.workspace_id)
         async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
             yield _WritableGraph(workspace, lease)
 

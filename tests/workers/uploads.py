@@ -1,0 +1,112 @@
+"""Puts documents where an upload would have put them, and reads back what ingestion made of them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import select, text
+
+from app.blobs.store import BlobStore, blob_key
+from app.db.base import TenantId, WorkspaceId
+from app.db.models import Blob, Document, IndexState, Version
+from app.db.session import Database
+from app.jobs import IndexGraph, ProcessVersion
+from app.retrieval.contract import Engine
+
+OPEN = {"queued", "running"}
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One uploaded document."""
+
+    tenant_id: TenantId
+    workspace_id: WorkspaceId
+    document_id: UUID
+    version_id: UUID
+
+    @property
+    def process(self) -> ProcessVersion:
+        return ProcessVersion(self.tenant_id, self.workspace_id, self.version_id)
+
+    @property
+    def index_graph(self) -> IndexGraph:
+        return IndexGraph(self.tenant_id, self.workspace_id, self.version_id)
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """Uploads to one tenant through its database and blob store."""
+
+    database: Database
+    blobs: BlobStore
+    tenant_id: TenantId
+
+    async def add(
+        self,
+        workspace_id: WorkspaceId,
+        content: bytes | str,
+        filename: str = "a.txt",
+        *,
+        engines: tuple[Engine, ...] = ("lazy",),
+    ) -> Upload:
+        """Original, rows, and an index state per engine; no job is sent."""
+        blob_id = uuid4()
+        stored = await self.blobs.put(
+            blob_key(self.tenant_id, workspace_id, blob_id),
+            _once(content.encode() if isinstance(content, str) else content),
+        )
+        ids = {"tenant_id": self.tenant_id, "workspace_id": workspace_id}
+        document, version_id = Document(**ids, id=uuid4(), title=filename, filename=filename), uuid4()
+        async with self.database.tenant(self.tenant_id) as session:
+            session.add(Blob(**ids, id=blob_id, key=stored.key, sha256=stored.sha256, size_bytes=stored.size_bytes))
+            session.add(document)
+            await session.flush()
+            session.add(
+                Version(
+                    **ids,
+                    id=version_id,
+                    document_id=document.id,
+                    blob_id=blob_id,
+                    ordinal=1,
+                    media_type="",
+                    index_profile_hash="",
+                )
+            )
+            await session.flush()
+            session.add_all(IndexState(**ids, version_id=version_id, engine=engine) for engine in engines)
+        return Upload(self.tenant_id, workspace_id, document.id, version_id)
+
+    async def state(self, upload: Upload, engine: Engine = "lazy") -> IndexState:
+        async with self.database.tenant(self.tenant_id) as session:
+            return (
+                await session.scalars(
+                    select(IndexState).where(IndexState.version_id == upload.version_id, IndexState.engine == engine)
+                )
+            ).one()
+
+    async def count(self, table: str, upload: Upload) -> int:
+        """Rows of `table` that name the upload's version."""
+        async with self.database.tenant(self.tenant_id) as session:
+            found = await session.scalar(
+                text(f"SELECT count(*) FROM {table} WHERE version_id = :version"), {"version": upload.version_id}
+            )
+        return int(found or 0)
+
+    async def scalar(self, statement: str, **parameters: Any) -> Any:
+        async with self.database.tenant(self.tenant_id) as session:
+            return await session.scalar(text(statement), parameters)
+
+    async def settled(self, uploads: list[Upload], engine: Engine = "lazy") -> list[IndexState]:
+        """Wait until every index is in a final state; the test's own time limit ends a wait that is in vain."""
+        while True:
+            states = [await self.state(upload, engine) for upload in uploads]
+            if all(state.state not in OPEN for state in states):
+                return states
+            await asyncio.sleep(0.1)
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content

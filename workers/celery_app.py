@@ -1,0 +1,75 @@
+"""The Celery application of workers and beat: `celery -A workers.celery_app worker` (or `beat`) needs no options.
+
+A worker is one process with a pool of threads that wait, and one event loop on which all jobs run (see runtime.py).
+Celery's guarantees are used as hints only: claims and leases in Postgres decide who works on what.
+"""
+
+from typing import Any
+
+from celery import Celery, signals
+from kombu.entity import Exchange, Queue
+
+from app.jobs import QUEUES
+from app.logs import configure_logging
+from app.settings import Settings, refuse_engine_hijack
+from workers import runtime
+from workers.schedule import SWEEP_QUEUE, beat_schedule
+
+# Before anything imports the graph engine, which would read its settings from the environment and from files here.
+refuse_engine_hijack()
+settings = Settings()
+
+# The longest that one job can take: its stages have time limits of their own, and embedding gets the rest.
+HARD_LIMIT_SECONDS = (
+    settings.parse_timeout_seconds + settings.extract_timeout_seconds + settings.merge_timeout_seconds + 1800
+)
+
+
+def queue(name: str) -> Queue:
+    """As a publisher declares a queue that it was only told the name of."""
+    return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+
+
+app = Celery("trellis", broker=settings.redis_url.get_secret_value())
+app.conf.update(
+    imports=("workers.tasks.ingestion", "workers.tasks.upkeep"),
+    accept_content=["json"],
+    task_serializer="json",
+    task_ignore_result=True,
+    # A message is given back when its work is done, so a worker that dies loses none.
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    task_queues=[queue(name) for name in (SWEEP_QUEUE, *QUEUES)],
+    task_default_queue=QUEUES[1],
+    worker_pool="threads",
+    worker_concurrency=settings.worker_concurrency,
+    worker_prefetch_multiplier=1,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    # A delivery that is repeated while its job still runs would find it claimed; later is cheaper than too early.
+    broker_transport_options={
+        "visibility_timeout": HARD_LIMIT_SECONDS + 600,
+        "queue_order_strategy": "priority",
+        "socket_connect_timeout": 5,
+    },
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    beat_schedule=beat_schedule(settings),
+    # Kept in memory: nothing of the schedule is worth a file.
+    beat_scheduler="celery.beat:Scheduler",
+)
+
+
+@signals.setup_logging.connect
+def _set_up_logging(**_: Any) -> None:
+    configure_logging(settings)
+
+
+@signals.worker_shutting_down.connect
+def _stop_jobs_in_time(**_: Any) -> None:
+    runtime.stop_jobs_after(settings.shutdown_grace_seconds)
+
+
+@signals.worker_shutdown.connect
+@signals.worker_process_shutdown.connect
+def _close_runtime(**_: Any) -> None:
+    runtime.close()

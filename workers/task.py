@@ -1,0 +1,72 @@
+"""The outermost handler of every job: runs it on the process's loop and turns whatever it raises into a state.
+
+No exception leaves it, so neither Celery's log nor its messages quote a document.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Coroutine
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from celery import Task
+
+from app.bootstrap import Worker
+from app.db.session import CONNECTION_ERRORS
+from app.domain.ingestion.runner import JobRunner
+from app.errors import AppError
+from app.jobs import Job
+from app.logs import where_raised
+from app.settings import Settings
+from workers import runtime
+
+logger = structlog.stdlib.get_logger(__name__)
+
+RESEND_SECONDS = 1.0
+
+
+def execute(task: Task, settings: Settings, job: Job) -> None:
+    """Run `job`; if it is to be repeated, send it again with a delay and end this delivery."""
+
+    def work(worker: Worker) -> Coroutine[Any, Any, float | None]:
+        return attempt(worker.jobs, job, runs=task.request.retries + 1)
+
+    with structlog.contextvars.bound_contextvars(
+        job=job.name, task_id=task.request.id, request_id=request_id(task), **job.payload()
+    ):
+        delay = runtime.current(settings).run(work)
+    if delay is not None:
+        raise task.retry(countdown=delay, max_retries=None)
+
+
+async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:
+    """The seconds after which the job must be run again, or None. Raises nothing but what ends the process."""
+    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
+    try:
+        await jobs.run(job, owner)
+    except asyncio.CancelledError:
+        # The process is told to stop. Its claim is given back first, so that another worker goes on at once.
+        logger.info("job_handed_back")
+        return RESEND_SECONDS if await jobs.hand_back(job, owner) else None
+    except Exception as error:
+        if not isinstance(error, AppError):
+            logger.error("job_crashed", **where_raised(error))
+        return await _conclude(jobs, job, owner, error, runs)
+    return None
+
+
+async def _conclude(jobs: JobRunner, job: Job, owner: str, error: Exception, runs: int) -> float | None:
+    try:
+        return await jobs.conclude(job, owner, error, runs=runs)
+    except CONNECTION_ERRORS as failure:
+        # The lease runs out by itself, and the sweeper sends the job again.
+        logger.error("job_not_concluded", error_type=type(failure).__name__)
+        return None
+
+
+def request_id(task: Task) -> str | None:
+    """The id of the request that the job comes from, as its publisher sent it along."""
+    found: str | None = getattr(task.request, "request_id", None)
+    return found
