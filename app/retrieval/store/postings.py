@@ -52,8 +52,9 @@ WITH size AS (
    WHERE total <= :budget OR position = 1
 ), scored AS MATERIALIZED (
   SELECT posting.passage_id, sum(chosen.idf) AS mass,
-         sum(chosen.idf * posting.frequency * (:k1 + 1)
-             / (posting.frequency + :k1 * (1 - :b + :b * posting.length / chosen.average))) AS score
+         sum(chosen.idf * posting.frequency * (CAST(:k1 AS float8) + 1)
+             / (posting.frequency + CAST(:k1 AS float8)
+                * (1 - CAST(:b AS float8) + CAST(:b AS float8) * posting.length / chosen.average))) AS score
     FROM chosen
    CROSS JOIN LATERAL (SELECT t.passage_id, t.frequency, t.length FROM term_postings t
                         WHERE t.workspace = :workspace AND t.key = chosen.key OFFSET 0) posting
