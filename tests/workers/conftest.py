@@ -1,6 +1,7 @@
 """A worker's container in the test's own process and loop, and uploads for it to work on."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from app.blobs.store import BlobStore
 from app.bootstrap import Worker, open_worker
 from app.settings import Settings
 from tests.factories import Tenancy
+from tests.workers.fleet import Fleet, open_fleet
 from tests.workers.uploads import Uploads
 
 
@@ -20,3 +22,10 @@ async def worker(settings: Settings) -> AsyncIterator[Worker]:
 @pytest.fixture
 def uploads(tenancy: Tenancy, settings: Settings) -> Uploads:
     return Uploads(tenancy.database, BlobStore(settings.blob_url), tenancy.tenant_id)
+
+
+@pytest.fixture
+async def fleet(settings: Settings, tmp_path: Path) -> AsyncIterator[Fleet]:
+    """A test starts the workers it needs; what is still alive at its end is stopped."""
+    async with open_fleet(settings, tmp_path) as fleet:
+        yield fleet

@@ -1,7 +1,5 @@
 """From an original to the lazy index: what is written, what a failure says, and that repeating has no second effect."""
 
-from uuid import uuid4
-
 from app.bootstrap import Worker
 from tests.factories import Tenancy
 from tests.workers.uploads import Uploads

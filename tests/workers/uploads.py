@@ -91,7 +91,8 @@ class Uploads:
         """Rows of `table` that name the upload's version."""
         async with self.database.tenant(self.tenant_id) as session:
             found = await session.scalar(
-                text(f"SELECT count(*) FROM {table} WHERE version_id = :version"), {"version": upload.version_id}
+                text(f"SELECT count(*) FROM {table} WHERE version_id = :version"),  # noqa: S608 - a name from the test
+                {"version": upload.version_id},
             )
         return int(found or 0)
 

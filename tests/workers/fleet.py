@@ -1,0 +1,62 @@
+"""Real worker processes on the test's own database and Redis, to be started, killed and stopped at will."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.bootstrap import CeleryPublisher
+from app.devstack.app_processes import AppProcesses
+from app.devstack.processes import Child
+from app.jobs import Job
+from app.settings import Settings
+
+
+@dataclass
+class Fleet:
+    """Workers that share a broker with the test."""
+
+    processes: AppProcesses
+    publisher: CeleryPublisher
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def start_worker(self, *options: str) -> Child:
+        return self.processes.start_worker(f"worker{next(self._numbers)}", options)
+
+    async def send(self, jobs: Sequence[Job]) -> None:
+        await self.publisher.publish(jobs)
+
+    def log(self) -> str:
+        return "\n".join(child.log.read_text(errors="replace") for child in self.processes.children)
+
+    async def waits_for_log(self, words: str) -> None:
+        while words not in self.log():
+            self.processes.check()
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def open_fleet(settings: Settings, folder: Path, **overrides: str) -> AsyncIterator[Fleet]:
+    """No worker runs yet. `overrides` are settings by name; leases are short unless told otherwise."""
+    environment = {
+        "TRELLIS_DATABASE_URL": settings.database_url.get_secret_value(),
+        "TRELLIS_ENGINE_DATABASE_URL": settings.engine_database_url.get_secret_value(),
+        "TRELLIS_REDIS_URL": settings.redis_url.get_secret_value(),
+        "TRELLIS_BLOB_URL": settings.blob_url,
+        "TRELLIS_DATABASE_POOL_SIZE": "5",
+        "TRELLIS_ENGINE_POOL_SIZE": "4",
+        "TRELLIS_LEASE_SECONDS": "3",
+        "TRELLIS_SWEEP_INTERVAL_SECONDS": "1",
+        "TRELLIS_REQUEUE_AFTER_SECONDS": "2",
+        "TRELLIS_SHUTDOWN_GRACE_SECONDS": "1",
+        **{f"TRELLIS_{name.upper()}": value for name, value in overrides.items()},
+    }
+    processes = AppProcesses(folder, environment)
+    publisher = CeleryPublisher(settings.redis_url.get_secret_value())
+    try:
+        yield Fleet(processes, publisher)
+    finally:
+        await asyncio.to_thread(processes.stop)
+        publisher.close()
