@@ -228,24 +228,22 @@ class IngestionRepository(TenantRepository):
 
     async def add_usage(self, claim: Claim, document_id: UUID | None, meter: UsageMeter) -> None:
         """One ledger row per model and purpose; models that were removed meanwhile cannot be billed any more."""
-        query = select(ModelProfile.name, ModelProfile.id).where(
-            ModelProfile.name.in_({name for name, _ in meter.totals})
-        )
-        profiles = {row.name: row.id for row in await self.session.execute(query)}
+        used = {profile.id for profile, _ in meter.totals}
+        known = set(await self.session.scalars(select(ModelProfile.id).where(ModelProfile.id.in_(used))))
         self.session.add_all(
             UsageEvent(
                 tenant_id=claim.tenant_id,
                 workspace_id=claim.workspace_id,
                 document_id=document_id,
                 version_id=claim.version_id,
-                profile_id=profiles[name],
+                profile_id=profile.id,
                 purpose=purpose.value,
                 calls=total.calls,
                 tokens_in=total.tokens_in,
                 tokens_out=total.tokens_out,
                 is_estimated=total.is_estimated,
             )
-            for (name, purpose), total in meter.totals.items()
-            if name in profiles
+            for (profile, purpose), total in meter.totals.items()
+            if profile.id in known
         )
         await self.session.flush()
