@@ -1,11 +1,13 @@
 """A small world for the storages: two workspaces of one tenant, deterministic models in process, rows to compare."""
 
+import asyncio
 import hashlib
 import json
 import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
@@ -72,10 +74,12 @@ class Calls:
     count: Counter[str] = field(default_factory=Counter)
     fail_at: dict[str, int] = field(default_factory=dict)
 
-    def note(self, purpose: str) -> None:
+    async def note(self, purpose: str) -> None:
         self.count[purpose] += 1
         if self.fail_at.get(purpose) == self.count[purpose]:
-            raise RuntimeError(f"call {self.count[purpose]} for {purpose} fails")
+            # Late enough for the calls beside it to be answered and kept.
+            await asyncio.sleep(0.2)
+            raise RuntimeError(f"a call for {purpose} fails")
 
 
 def fake_models(calls: Calls) -> tuple[Any, Any]:
@@ -83,9 +87,9 @@ def fake_models(calls: Calls) -> tuple[Any, Any]:
 
     async def chat(prompt: str, system_prompt: str | None = None, **_: Any) -> str:
         if "Description List:" in prompt:
-            calls.note("summary")
+            await calls.note("summary")
             return "Summary " + hashlib.md5(prompt.encode(), usedforsecurity=False).hexdigest()
-        calls.note("extract")
+        await calls.note("extract")
         found = re.search(r"---Input Text---\n```\n(.*)\n```\n\n---Output---", prompt, re.DOTALL)
         text = found.group(1) if found else prompt
         mark = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8]
@@ -93,12 +97,12 @@ def fake_models(calls: Calls) -> tuple[Any, Any]:
         rows = [f"entity<|#|>{name}<|#|>Concept<|#|>{name} stands in {mark}." for name in names]
         rows += [
             f"relation<|#|>{one}<|#|>{other}<|#|>near, beside<|#|>{one} is near {other} in {mark}."
-            for one, other in zip(names, names[1:], strict=False)
+            for one, other in pairwise(names)
         ]
         return "\n".join([*rows, "<|COMPLETE|>"])
 
     async def embed(texts: list[str], **_: Any) -> np.ndarray:
-        calls.note("embed")
+        await calls.note("embed")
         rows = [np.random.default_rng(int.from_bytes(hashlib.sha256(t.encode()).digest()[:8], "big")) for t in texts]
         found = np.stack([row.standard_normal(DIMENSION) for row in rows]).astype(np.float32)
         return found / np.linalg.norm(found, axis=1, keepdims=True)
@@ -228,7 +232,7 @@ async def table_rows(owner_url: str, workspace: str, tables: tuple[str, ...] = T
     try:
         found = {}
         for table in tables:
-            rows = await connection.fetch(f"SELECT to_jsonb(t) AS row FROM {table} t WHERE workspace = $1", workspace)
+            rows = await connection.fetch(f"SELECT to_jsonb(t) AS row FROM {table} t WHERE workspace = $1", workspace)  # noqa: S608
             found[table] = sorted(_comparable(json.loads(row["row"]), workspace) for row in rows)
         return found
     finally:
