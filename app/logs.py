@@ -41,9 +41,9 @@ def configure_logging(settings: Settings) -> None:
 
 
 def where_raised(error: BaseException) -> dict[str, object]:
-    """The type of an exception and its stack as `file:line function`, without its message, which may quote content."""
+    """The type of an exception and its frames as `file:line function`, without its message, which may quote content."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
         "error_type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "stack": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-20:]],
+        "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-20:]],
     }

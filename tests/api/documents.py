@@ -1,0 +1,58 @@
+"""Uploads documents over HTTP and plays the worker's part in their rows."""
+
+import base64
+import json
+from typing import Any
+from uuid import UUID
+
+import httpx
+from redis.asyncio import Redis
+from sqlalchemy import update
+
+from app.db.base import WorkspaceId
+from app.db.models import IndexState, LiveVersion
+from tests.factories import Tenancy
+
+
+async def upload_text(client: httpx.AsyncClient, workspace_id: UUID, text: str = "Some text.", **body: Any) -> Any:
+    """The document's representation."""
+    response = await client.post(
+        f"/v1/workspaces/{workspace_id}/documents", json={"title": "Some title", "text": text, **body}
+    )
+    assert response.status_code == 202, response.text
+    return response.json()["documents"][0]
+
+
+async def set_state(tenancy: Tenancy, document: Any, engine: str, **values: Any) -> None:
+    """Set columns of an index state; a ready or partial one becomes live, as a worker's last transaction does."""
+    version_id = UUID(document["version"]["id"])
+    async with tenancy.database.tenant(tenancy.tenant_id) as session:
+        await session.execute(
+            update(IndexState)
+            .where(
+                IndexState.tenant_id == tenancy.tenant_id,
+                IndexState.version_id == version_id,
+                IndexState.engine == engine,
+            )
+            .values(**values)
+        )
+        if values.get("state") in ("ready", "partial"):
+            await session.merge(
+                LiveVersion(
+                    tenant_id=tenancy.tenant_id,
+                    document_id=UUID(document["id"]),
+                    engine=engine,
+                    workspace_id=WorkspaceId(UUID(document["workspace_id"])),
+                    version_id=version_id,
+                )
+            )
+
+
+async def queued_jobs(redis: "Redis", queue: str) -> list[tuple[str, dict[str, Any]]]:
+    """Name and payload of the jobs in a queue, newest first, as the broker holds them."""
+    jobs = []
+    for raw in await redis.lrange(queue, 0, -1):  # type: ignore[misc] # redis types both its faces at once
+        message = json.loads(raw)
+        _, payload, _ = json.loads(base64.b64decode(message["body"]))
+        jobs.append((message["headers"]["task"], payload))
+    return jobs
