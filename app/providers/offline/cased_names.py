@@ -6,134 +6,138 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.providers.offline.gazetteer import place_names
+from app.providers.offline.german import is_german_word, name_stretch
 from app.providers.offline.mentions import Mention
+from app.providers.offline.name_runs import Candidate, candidates
 from app.providers.offline.name_words import (
     CALENDAR,
     COMMON_CAPITALS,
     DEMONYMS,
-    GERMAN_WORD_ENDS,
     GIVEN_NAMES,
     HEAD_TYPES,
     PERSON_TITLES,
+    ROLE_ENDS,
 )
-from app.text.concepts.names import MAX_NAME_TOKENS, is_identifier, name_runs
+from app.text.concepts.names import is_identifier
 from app.text.concepts.stopwords import FUNCTION_WORDS
-from app.text.concepts.words import Script, Token, normalise, tokens
+from app.text.concepts.words import Script, normalise, tokens
 
-_SPLITTING: Final = frozenset({"and", "und", "y", "e", "et", "for", "upon"})
 _ROMAN: Final = re.compile("^[IVXLCM]+$")
-_UNUSABLE_ALONE: Final = CALENDAR | DEMONYMS | COMMON_CAPITALS | FUNCTION_WORDS
+_ACRONYM: Final = re.compile(r"^[A-ZА-Я][A-ZА-Я0-9]*(?:[&/.][A-Z]+)*$")
+_UNUSABLE_ALONE: Final = CALENDAR | DEMONYMS | COMMON_CAPITALS | FUNCTION_WORDS | HEAD_TYPES.keys()
+_MIN_SINGLE_CHARS: Final = 3
+_MIN_ROLE_NAME_TOKENS: Final = 3
+_MIN_NAME_BEHIND_TITLE: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    tokens: tuple[Token, ...]
-    sentence: int
-    text: str
-    before: str  # normal form of the word before it, empty at the start of a sentence
+@dataclass(frozen=True)
+class _Text:
+    """What the whole text says about its words."""
 
-    @property
-    def normal(self) -> str:
-        return normalise(self.text)
+    language: str
+    places: dict[str, str]
+    lower: frozenset[str]  # words that also occur without a capital
+    inside: frozenset[str]  # words with a capital that does not come from the start of a sentence
+    full_names: dict[str, str]  # last names that belong to exactly one longer name of the text, and that name
 
 
 def cased_names(sentences: Sequence[str], language: str) -> Iterator[Mention]:
     """Names of the sentences, with repeats. A last name alone counts for the full name that the text also has."""
-    lower = {
-        token.text for sentence in sentences for token in tokens(sentence)
-        if token.script is Script.CASED and token.text[0].islower()
-    }  # fmt: skip
-    runs = [run for index, sentence in enumerate(sentences) for run in _runs(sentence, index, lower)]
     places = place_names(language) | place_names("en")
-    full_names = _full_names(runs)
-    inside = {normalise(token.text) for run in runs if run.before for token in run.tokens}
-    for run in runs:
-        text = run.text
-        if len(run.tokens) == 1:
-            text = full_names.get(run.normal, text)
-            if text == run.text and not _is_sure_single(run, language, places, inside, lower):
-                continue
-        yield Mention(text, _type_of(text, run, places), run.sentence, run.tokens[0].start)
+    lower = frozenset(
+        token.text
+        for sentence in sentences
+        for token in tokens(sentence)
+        if token.script is Script.CASED and token.text[0].islower()
+    )
+    found = [
+        narrowed
+        for index, sentence in enumerate(sentences)
+        for candidate in candidates(sentence, index, language)
+        if (narrowed := _narrowed(candidate, language, places, lower)) is not None
+    ]
+    inside = frozenset(normalise(token.text) for candidate in found if candidate.before for token in candidate.tokens)
+    text = _Text(language, places, lower, inside, _full_names(found))
+    for candidate in found:
+        if len(candidate.tokens) > 1:
+            yield _mention(candidate, candidate.text, text)
+        elif candidate.normal in text.full_names:
+            yield _mention(candidate, text.full_names[candidate.normal], text)
+        elif _is_sure_single(candidate, text):
+            yield _mention(candidate, candidate.text, text)
 
 
-def _runs(sentence: str, index: int, lower: set[str]) -> Iterator[_Run]:
-    found = list(tokens(sentence))
-    positions = {token.start: position for position, token in enumerate(found)}
-    for run in name_runs(sentence, found):
-        for piece in _pieces(run.tokens):
-            piece = _trimmed(piece, positions, lower)
-            if piece and len(piece) <= MAX_NAME_TOKENS:
-                position = positions[piece[0].start]
-                before = normalise(found[position - 1].text) if position else ""
-                yield _Run(tuple(piece), index, _surface(sentence, piece), before)
+def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower: frozenset[str]) -> Candidate | None:
+    """A candidate of several words without those that do not belong to the name; None if nothing is left."""
+    if candidate.normal in places or len(candidate.tokens) == 1:
+        return candidate
+    if language == "de" and candidate.tokens[1].text not in ("of", "the"):
+        return _german_part(candidate, places)
+    words = [normalise(word) for word in candidate.words]
+    if all(word in _UNUSABLE_ALONE for word in words) and not HEAD_TYPES.keys() & set(words):
+        return None
+    behind_title = max((position + 1 for position, word in enumerate(words) if word in PERSON_TITLES), default=0)
+    if len(words) - behind_title >= _MIN_NAME_BEHIND_TITLE and words[-1] not in HEAD_TYPES:
+        candidate = candidate.part(behind_title, len(words))
+    elif not candidate.before:
+        is_role = len(words) >= _MIN_ROLE_NAME_TOKENS and words[0].endswith(ROLE_ENDS)
+        is_given = words[0] in GIVEN_NAMES or words[0] in PERSON_TITLES
+        if candidate.words[0].lower() in lower or (is_role and not is_given):
+            return candidate.part(1, len(words))
+    return candidate
 
 
-def _pieces(run: Sequence[Token]) -> Iterator[list[Token]]:
-    piece: list[Token] = []
-    for token in run:
-        if token.text in _SPLITTING:
-            yield piece
-            piece = []
-        else:
-            piece.append(token)
-    yield piece
+def _german_part(candidate: Candidate, places: dict[str, str]) -> Candidate | None:
+    words = candidate.words
+    given = [normalise(word) in GIVEN_NAMES or normalise(word) in places for word in words]
+    start, end = name_stretch(words, given)
+    return candidate.part(start, end) if end else None
 
 
-def _trimmed(piece: list[Token], positions: dict[int, int], lower: set[str]) -> list[Token]:
-    """A piece without a first word that has its capital from the start of the sentence only, or loose connectors."""
-    while piece and piece[-1].text.islower():
-        piece = piece[:-1]
-    while piece and (
-        piece[0].text.islower()
-        or normalise(piece[0].text) in FUNCTION_WORDS
-        or (len(piece) > 1 and positions[piece[0].start] == 0 and piece[0].text.lower() in lower)
-    ):
-        piece = piece[1:]
-    return piece
+def _full_names(found: Sequence[Candidate]) -> dict[str, str]:
+    owners: dict[str, dict[str, str]] = {}
+    for candidate in found:
+        last = normalise(candidate.words[-1])
+        if len(candidate.tokens) > 1 and last not in _UNUSABLE_ALONE:
+            owners.setdefault(last, {}).setdefault(candidate.normal, candidate.text)
+    return {last: next(iter(names.values())) for last, names in owners.items() if len(names) == 1}
 
 
-def _surface(sentence: str, piece: Sequence[Token]) -> str:
-    text = sentence[piece[0].start : piece[-1].end]
-    return text[:-2] if text.endswith(("'s", "’s")) else text
-
-
-def _full_names(runs: Sequence[_Run]) -> dict[str, str]:
-    """Last names that belong to exactly one longer name of the text, and that name."""
-    owners: dict[str, set[str]] = {}
-    texts: dict[str, str] = {}
-    for run in runs:
-        last = normalise(run.tokens[-1].text)
-        if len(run.tokens) > 1 and last not in HEAD_TYPES and last not in _UNUSABLE_ALONE:
-            owners.setdefault(last, set()).add(run.normal)
-            texts.setdefault(run.normal, run.text)
-    return {last: texts[next(iter(names))] for last, names in owners.items() if len(names) == 1}
-
-
-def _is_sure_single(run: _Run, language: str, places: dict[str, str], inside: set[str], lower: set[str]) -> bool:
-    text, normal = run.text, run.normal
-    if normal in places:
+def _is_sure_single(candidate: Candidate, text: _Text) -> bool:
+    word, normal = candidate.text, candidate.normal
+    if normal in text.places:
         return True
-    if normal in _UNUSABLE_ALONE or _ROMAN.match(text) or len(text) < 3 or text.lower() in lower:
-        return len(text) == 2 and text.isupper() and text.isalpha() and not _ROMAN.match(text)
-    if is_identifier(text):
-        return text[0].isalpha() and any(char.isupper() for char in text)
-    if language == "de":
-        return _is_german_name(run)
-    return bool(run.before) or normal in inside
+    if normal in _UNUSABLE_ALONE or _ROMAN.match(word) or candidate.is_beside_number or candidate.is_after_possessive:
+        return False
+    if _ACRONYM.match(word):
+        return len(word) > 1
+    if text.language == "de":
+        return _is_german_name(candidate)
+    if len(word) < _MIN_SINGLE_CHARS or word.lower() in text.lower:
+        return False
+    if is_identifier(word):
+        return word[0].isalpha() and any(char.isupper() for char in word) and "." not in word
+    return bool(candidate.before) or normal in text.inside
 
 
-def _is_german_name(run: _Run) -> bool:
-    return run.before in PERSON_TITLES and not run.normal.endswith(GERMAN_WORD_ENDS)
+def _is_german_name(candidate: Candidate) -> bool:
+    word = candidate.text
+    is_word = is_german_word(word)
+    return word[0].isupper() and "." not in word and (not is_word or candidate.before in PERSON_TITLES)
 
 
-def _type_of(text: str, run: _Run, places: dict[str, str]) -> str:
-    normal = normalise(text)
+def _mention(candidate: Candidate, name: str, text: _Text) -> Mention:
+    return Mention(name, _type_of(name, candidate.before, text.places), candidate.sentence, candidate.tokens[0].start)
+
+
+def _type_of(name: str, before: str, places: dict[str, str]) -> str:
+    normal = normalise(name)
     words = normal.split()
     if normal in places:
         return "location"
     for word in (words[-1], words[0]):
         if word in HEAD_TYPES:
             return HEAD_TYPES[word]
-    if words[0] in PERSON_TITLES or words[0] in GIVEN_NAMES or run.before in PERSON_TITLES:
+    if words[0] in PERSON_TITLES or words[0] in GIVEN_NAMES or before in PERSON_TITLES:
         return "person"
     return "concept"

@@ -100,6 +100,12 @@ GIVEN_NAMES: Final = _set(
     игорь илья константин лев леонид мария михаил николай ольга павел пётр петр сергей татьяна фёдор юрий джон джеймс джордж
     уильям чарльз томас роберт ричард генри дэвид майкл мартин карл альберт никола фридрих людовик наполеон жан пьер леди"""
 )
+# Heads of official names that go on behind "on", "for" and "and": the General Conference on Weights and Measures.
+OFFICIAL_HEADS: Final = _set(
+    """conference council department ministry committee commission bureau office agency society association center centre
+    board panel convention treaty act court fund campaign"""
+)
+ROLE_ENDS: Final = ("ist", "ier", "er", "or", "ian", "ant", "man", "woman")  # Economist Joseph Stiglitz
 # German nouns all have capitals; these ends are those of words, hardly ever of names.
 GERMAN_WORD_ENDS: Final = (
     "ung", "ungen", "heit", "heiten", "keit", "keiten", "schaft", "schaften", "tion", "tionen", "sion", "tät", "täten", "ismus",
@@ -109,5 +115,6 @@ GERMAN_WORD_ENDS: Final = (
     "punkt", "stelle", "kreis", "gruppe", "gruppen", "feld", "welt", "linie", "seite", "macht", "lehre", "kunde", "krieg", "geld",
     "fall", "frage", "ende", "grund", "satz", "gesetz", "spiel", "spiele", "platz", "raum", "bahn", "wagen", "schule", "schüler",
     "lehrer", "kind", "kinder", "familie", "arbeit", "bau", "plan", "rat", "amt", "gericht", "partei", "regierung", "gebiet",
-    "gebiete", "ort", "orte", "handel", "preis", "wert", "ware", "waren",
+    "gebiete", "ort", "orte", "handel", "preis", "wert", "ware", "waren", "rate", "raten", "test", "tests", "kopf", "kern",
+    "rand", "bild", "bilder", "buch", "bücher", "blatt", "band", "netz", "weg", "wege", "tag", "tage", "dienst", "fluss",
 )  # fmt: skip
