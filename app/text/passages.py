@@ -59,33 +59,38 @@ def split_passages(source: SourceText) -> list[PassageDraft]:
     A heading with nothing under it would be lost, so it joins the passage that follows it (at the
     end of a document: the one before it) as ordinary text.
     """
-    spans: list[tuple[_Section, list[Piece]]] = []
-    for section in _sections(source):
-        groups = _pack(list(_pieces(source.text, section.body)))
-        spans.extend((section, group) for group in groups)
     pages = _PageIndex(source.blocks)
     drafts: list[PassageDraft] = []
-    for index, (section, group) in enumerate(spans):
-        is_first = index == 0 or spans[index - 1][0] is not section
-        is_last = index + 1 == len(spans) or spans[index + 1][0] is not section
-        start = section.lead_start if is_first and section.lead_start is not None else group[0].start
-        end = section.trail_end if is_last and section.trail_end is not None else group[-1].end
-        page_start, page_end = pages.range(start, end)
-        text = source.text[start:end]
-        drafts.append(
-            PassageDraft(
-                ordinal=index,
-                text=text,
-                tokens=count_tokens(text),
-                page_start=page_start,
-                page_end=page_end,
-                char_start=start,
-                char_end=end,
-                heading_path=section.path,
-                sentence_count=sum(piece.sentences for piece in group),
+    for section in _sections(source):
+        groups = _pack(list(_pieces(source.text, section.body)))
+        for group, start, end in _extents(section, groups):
+            page_start, page_end = pages.range(start, end)
+            text = source.text[start:end]
+            drafts.append(
+                PassageDraft(
+                    ordinal=len(drafts),
+                    text=text,
+                    tokens=count_tokens(text),
+                    page_start=page_start,
+                    page_end=page_end,
+                    char_start=start,
+                    char_end=end,
+                    heading_path=section.path,
+                    sentence_count=sum(piece.sentences for piece in group),
+                )
             )
-        )
     return drafts
+
+
+def _extents(section: _Section, groups: list[list[Piece]]) -> Iterator[tuple[list[Piece], int, int]]:
+    """Where each group begins and ends, stray headings of the section included in its first or last one."""
+    for index, group in enumerate(groups):
+        start, end = group[0].start, group[-1].end
+        if index == 0 and section.lead_start is not None:
+            start = section.lead_start
+        if index + 1 == len(groups) and section.trail_end is not None:
+            end = section.trail_end
+        yield group, start, end
 
 
 def _sections(source: SourceText) -> list[_Section]:

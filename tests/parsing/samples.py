@@ -110,7 +110,10 @@ def xlsx_bytes(*rows: list[object], sheet: str = "Sheet") -> bytes:
 def with_part(office_file: bytes, part: str, content: bytes) -> bytes:
     """The same Office file with one of its parts replaced."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(office_file)) as source, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
+    with (
+        zipfile.ZipFile(io.BytesIO(office_file)) as source,
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target,
+    ):
         for name in source.namelist():
             target.writestr(name, content if name == part else source.read(name))
     return buffer.getvalue()

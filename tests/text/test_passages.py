@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.text.document import SourceText
+from app.text.document import BlockKind, SourceText
 from app.text.passages import PassageDraft, split_passages
 from app.text.tokens import count_tokens
 from tests.text.sources import Part, paragraphs, source_of
@@ -169,7 +169,12 @@ def test_a_sentence_of_200_tokens_is_not_cut() -> None:
     assert [passage.text for passage in split_passages(paragraphs(sentence))] == [sentence]
 
 
-_WORDS = st.lists(st.sampled_from(["alpha", "Beta.", "gamma!", "中文。", "एक।", "3.5", "x" * 900]), min_size=1, max_size=80)
+_WORDS = st.lists(
+    st.sampled_from(["alpha", "Beta.", "gamma!", "中文。", "एक।", "3.5", "x" * 900]), min_size=1, max_size=80
+)
+
+
+KINDS: list[BlockKind] = ["heading", "paragraph", "table", "list", "code"]
 
 
 @st.composite
@@ -177,7 +182,7 @@ def documents(draw: st.DrawFn) -> SourceText:
     parts: list[Part] = []
     path: tuple[str, ...] = ()
     for _ in range(draw(st.integers(1, 12))):
-        kind = draw(st.sampled_from(["heading", "paragraph", "table", "list", "code"]))
+        kind: BlockKind = draw(st.sampled_from(KINDS))
         if kind == "heading":
             depth = draw(st.integers(0, len(path)))
             path = (*path[:depth], draw(st.sampled_from(["A", "B", "C"])))

@@ -12,6 +12,7 @@ import docx
 from docx.oxml.ns import qn
 
 from app.parsing.builder import SourceBuilder
+from app.parsing.cleaning import one_line
 from app.parsing.job import ParseJob
 from app.parsing.tables import add_table
 from app.parsing.zip_check import check_office_file
@@ -86,7 +87,7 @@ class _Reader:
             self._out.heading(text, level)
         elif depth is not None or style.lower().startswith("list"):
             indent = int(depth.get(qn("w:val")) or 0) if depth is not None else 0
-            self._list.append(f"{'  ' * min(indent, 8)}- {' '.join(text.split())}")
+            self._list.append(f"{'  ' * min(indent, 8)}- {one_line(text)}")
         else:
             self._close_list()
             self._out.block("paragraph", text)

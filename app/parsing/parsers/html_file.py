@@ -54,10 +54,10 @@ def _declared_charset(path: Path) -> str | None:
 
 def add_html(out: SourceBuilder, text: str) -> None:
     """Adds the blocks of a page, or of a piece of one."""
-    # Fed as UTF-8 because lxml refuses strings that carry an encoding declaration.
+    # Fed as UTF-8 because lxml refuses strings that carry an encoding declaration; a NUL would become U+FFFD.
     # The huge tree raises the depth that libxml2 allows from 256 to 2,048; what is deeper would be dropped.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
-    root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    root = etree.fromstring(text.replace("\x00", "").encode("utf-8", "replace"), parser)
     if any(entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for entry in parser.error_log):
         raise ParseFailed("broken_document", "The page is nested too deeply to be read.")
     if root is None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.parsing.builder import SourceBuilder
+from app.parsing.cleaning import one_line
 from app.parsing.encoding import decode_text
 from app.parsing.errors import ParseFailed
 from app.parsing.job import ParseJob
@@ -78,7 +79,7 @@ def _lines(prefix: str, value: Any) -> Iterator[str]:
         elif isinstance(current, list):
             stack.extend((f"{path}[{index}]", item) for index, item in reversed(list(enumerate(current))))
         elif current is not None and str(current).strip():
-            shown = str(current).lower() if isinstance(current, bool) else " ".join(str(current).split())
+            shown = str(current).lower() if isinstance(current, bool) else one_line(str(current))
             yield f"{path}: {shown}" if path else shown
 
 

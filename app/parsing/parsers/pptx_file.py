@@ -7,6 +7,7 @@ from pptx import Presentation
 from pptx.util import Length
 
 from app.parsing.builder import SourceBuilder
+from app.parsing.cleaning import one_line
 from app.parsing.job import ParseJob
 from app.parsing.page_limit import check_pages
 from app.parsing.tables import add_table
@@ -57,5 +58,5 @@ def _add_text(out: SourceBuilder, frame: Any, page: int) -> None:
     if len(paragraphs) == 1:
         out.block("paragraph", paragraphs[0][1], page)
     elif paragraphs:
-        lines = (f"{'  ' * level}- {' '.join(text.split())}" for level, text in paragraphs)
+        lines = (f"{'  ' * level}- {one_line(text)}" for level, text in paragraphs)
         out.block("list", "\n".join(lines), page)

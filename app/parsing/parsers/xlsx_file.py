@@ -15,7 +15,12 @@ from app.parsing.zip_check import check_office_file
 
 def parse(job: ParseJob, out: SourceBuilder) -> None:
     check_office_file(job.path, "xlsx")
-    book = openpyxl.load_workbook(job.path, read_only=True, data_only=True)
+    # As an open file: openpyxl refuses paths without its own extension, and stored originals have none.
+    with job.path.open("rb") as file:
+        _add_sheets(job, openpyxl.load_workbook(file, read_only=True, data_only=True), out)
+
+
+def _add_sheets(job: ParseJob, book: openpyxl.Workbook, out: SourceBuilder) -> None:
     check_pages(len(book.sheetnames), job.limits, "sheets")
     out.title = book.properties.title
     out.page_count = len(book.sheetnames)
