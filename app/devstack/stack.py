@@ -75,7 +75,7 @@ class Stack:
         self._step("postgres and redis", servers.start)
         urls = self._step("database", lambda: asyncio.run(self._provision(servers)))
         self._step("migrations", lambda: upgrade_schema(urls.owner))
-        api_key = self._step("models, tenant and API key", lambda: self._seed(servers, urls))
+        api_key = self._step("models and tenant", lambda: self._seed(servers, urls))
         self.processes = processes = AppProcesses(self.folder, self._settings(servers, urls), port=self.port)
         self._step("API, worker and beat", lambda: self._start_processes(processes))
         return RunningStack(processes.api_url, api_key)
