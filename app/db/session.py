@@ -11,7 +11,8 @@ from uuid import UUID
 
 import asyncpg
 from sqlalchemy import Connection, event, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, SessionTransaction
 
@@ -20,6 +21,15 @@ Publish = Callable[[Sequence[Any]], Awaitable[None]]
 
 # What a unit of work raises when the database is away; connecting raises the driver's own errors, unwrapped.
 CONNECTION_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Whether the database went away, rather than refused what it was asked."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, InterfaceError | OperationalError)
+    return isinstance(
+        error, PoolTimeout | asyncpg.PostgresConnectionError | asyncpg.CannotConnectNowError | ConnectionError
+    )
 
 
 class _TenantSyncSession(Session):

@@ -6,7 +6,7 @@ from time import perf_counter
 
 import structlog
 
-from app.db.session import CONNECTION_ERRORS, TenantSession
+from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect
 from app.domain.ingestion.keepalive import kept_alive
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.records import VersionFacts
@@ -138,14 +138,15 @@ class Attempts:
                     tokens_out=meter.tokens_out,
                 )
         except CONNECTION_ERRORS as error:
-            logger.error("usage_not_recorded", version_id=str(claim.version_id), error_type=type(error).__name__)
+            cause = getattr(error, "orig", None) or error
+            logger.error("usage_not_recorded", version_id=str(claim.version_id), error_type=type(cause).__name__)
 
 
 def reason_of(error: Exception) -> tuple[str, str]:
     """Code and sentence for an error. An unexpected one may quote the document, so its own words are not kept."""
     if isinstance(error, AppError):
         return error.reason, error.detail
-    if isinstance(error, CONNECTION_ERRORS):
+    if is_disconnect(error):
         return "database_unavailable", "the database was not reachable while the document was worked on"
     return "internal_error", f"an unexpected error ended the work ({type(error).__name__}); the log has the place"
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
+from dataclasses import replace
 
 from app.domain.ingestion.attempts import Attempts, StageTimer
 from app.domain.ingestion.leases import confirm
@@ -47,13 +48,11 @@ class GraphIndexer:
                 return
             claim, facts = begun
             workspace = await self._ports.workspaces.open(facts.ref.tenant_id, facts.ref.workspace_id)
-            async with self._ports.database.tenant(job.tenant_id) as session:
-                version = await IngestionRepository(session).load_chunks(facts)
-                before = await IngestionRepository(session).extraction(facts.version_id)
             timer = StageTimer()
-            if before.pending or facts.profile_hash != workspace.profile.hash:
+            version, before = await self._load(facts, workspace)
+            if before.pending:
                 with timer.measure("extract"):
-                    await self._extract(claim, facts, workspace, version)
+                    await self._extract(claim, facts, workspace, only(version, before.pending), before)
             usable = await self._usable(claim, facts, version, timer)
             try:
                 async with self._ports.leases.hold(facts.ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
@@ -61,12 +60,25 @@ class GraphIndexer:
             except WorkspaceBusy:
                 await self._park(claim, facts)
 
+    async def _load(self, facts: VersionFacts, workspace: EngineWorkspace) -> tuple[VersionChunks, Extraction]:
+        async with self._ports.database.tenant(facts.ref.tenant_id) as session:
+            repository = IngestionRepository(session)
+            if facts.profile_hash != workspace.profile.hash:
+                # Answers are cached by prompt, so those that the changed profile does not touch are found again.
+                await repository.reopen_chunks(facts.version_id)
+            return await repository.load_chunks(facts), await repository.extraction(facts.version_id)
+
     async def _extract(
-        self, claim: Claim, facts: VersionFacts, workspace: EngineWorkspace, version: VersionChunks
+        self,
+        claim: Claim,
+        facts: VersionFacts,
+        workspace: EngineWorkspace,
+        version: VersionChunks,
+        before: Extraction,
     ) -> None:
-        """Ask for every chunk that has no answer yet; chunks that the time limit cut off count as failed."""
+        """Ask for the chunks that have no answer yet; those that the time limit cut off count as failed."""
         limit = facts.seconds("extract_timeout_seconds", self._ports.settings.extract_timeout_seconds)
-        progress = _Progress(self._ports, claim, facts, len(version.chunks))
+        progress = _Progress(self._ports, claim, before)
         await progress.begin()
         if not await within(limit, self._ports.graph_index.extract(workspace, version, progress.note)):
             async with self._ports.database.tenant(claim.tenant_id) as session:
@@ -85,12 +97,7 @@ class GraphIndexer:
             )
         if not extraction.extracted:
             raise ExtractionFailed(failure_sentence(extraction))
-        failed = {outcome.ordinal for outcome in extraction.failed}
-        return VersionChunks(
-            version.version_id,
-            version.document_id,
-            tuple(chunk for chunk in version.chunks if chunk.ordinal not in failed),
-        )
+        return only(version, {chunk.ordinal for chunk in version.chunks} - {each.ordinal for each in extraction.failed})
 
     async def _merge(
         self,
@@ -139,27 +146,29 @@ class GraphIndexer:
 class _Progress:
     """Writes down each chunk as its outcome is known, so that a crash loses nothing and polling shows the count."""
 
-    def __init__(self, ports: Ports, claim: Claim, facts: VersionFacts, total: int) -> None:
+    def __init__(self, ports: Ports, claim: Claim, before: Extraction) -> None:
         self._ports = ports
         self._claim = claim
-        self._facts = facts
-        self._total = total
-        self._extracted: set[int] = set()
+        self._total = before.total
+        self._extracted = before.extracted
         self._lock = asyncio.Lock()
 
     async def begin(self) -> None:
         async with self._ports.database.tenant(self._claim.tenant_id) as session:
-            await IngestionRepository(session).reopen_failed_chunks(self._facts.version_id)
-            await IndexStates(session).progress(self._claim, stage="extracting", chunks=(0, self._total))
+            await IndexStates(session).progress(self._claim, stage="extracting", chunks=(self._extracted, self._total))
 
     async def note(self, outcome: ChunkOutcome) -> None:
         # One at a time, so that the count shown never goes back.
         async with self._lock:
-            if outcome.error_code is None:
-                self._extracted.add(outcome.ordinal)
+            self._extracted += outcome.error_code is None
             async with self._ports.database.tenant(self._claim.tenant_id) as session:
-                await IngestionRepository(session).note_outcome(self._facts.version_id, outcome)
-                await IndexStates(session).progress(self._claim, chunks=(len(self._extracted), self._total))
+                await IngestionRepository(session).note_outcome(self._claim.version_id, outcome)
+                await IndexStates(session).progress(self._claim, chunks=(self._extracted, self._total))
+
+
+def only(version: VersionChunks, ordinals: Collection[int]) -> VersionChunks:
+    """The same version with these chunks."""
+    return replace(version, chunks=tuple(chunk for chunk in version.chunks if chunk.ordinal in ordinals))
 
 
 async def within(seconds: float, work: Awaitable[None]) -> bool:

@@ -41,20 +41,12 @@ class TextFacts:
 
 @dataclass(frozen=True)
 class Extraction:
-    """How far the extraction of a version's chunks is; `failed` in order of their ordinals."""
+    """How far the extraction of a version's chunks is: ordinals that are open, and outcomes that are failures, in order."""
 
     total: int
-    pending: int
+    pending: frozenset[int]
     failed: tuple[ChunkOutcome, ...]
 
     @property
     def extracted(self) -> int:
-        return self.total - self.pending - len(self.failed)
-
-
-@dataclass(frozen=True)
-class Superseded:
-    """A version that is no longer, or never became, what its document shows."""
-
-    version_id: UUID
-    has_graph: bool
+        return self.total - len(self.pending) - len(self.failed)

@@ -164,10 +164,11 @@ class IngestionRepository(TenantRepository):
             .values(state="failed", error_code=code, error_detail=detail)
         )
 
-    async def reopen_failed_chunks(self, version_id: UUID) -> None:
+    async def reopen_chunks(self, version_id: UUID) -> None:
+        """Forget all outcomes: the chunks are to be extracted under another profile."""
         await self.session.execute(
             update(Chunk)
-            .where(Chunk.tenant_id == self.session.tenant_id, Chunk.version_id == version_id, Chunk.state == "failed")
+            .where(Chunk.tenant_id == self.session.tenant_id, Chunk.version_id == version_id)
             .values(state="pending", error_code=None, error_detail=None)
         )
 
@@ -180,7 +181,8 @@ class IngestionRepository(TenantRepository):
             for chunk in chunks
             if chunk.state == "failed"
         )
-        return Extraction(len(chunks), sum(chunk.state == "pending" for chunk in chunks), failed)
+        pending = frozenset(chunk.ordinal for chunk in chunks if chunk.state == "pending")
+        return Extraction(len(chunks), pending, failed)
 
     # --- what queries see -------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from sqlalchemy import ColumnElement, Row, and_, exists, func, literal, or_, upd
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
-from app.db.models import IndexState
+from app.db.models import Chunk, IndexState
 from app.db.session import TenantSession
 from app.errors import Conflict
 from app.retrieval.contract import Engine
@@ -192,6 +192,18 @@ class IndexStates:
             ),
             **_queued(None, None) | {"attempts": 0, "queued_at": func.clock_timestamp(), "started_at": None},
         )
+        if row is not None and engine == "graph":
+            # What was extracted stays; what failed is asked for again.
+            await self.session.execute(
+                update(Chunk)
+                .where(
+                    Chunk.tenant_id == self.session.tenant_id,
+                    Chunk.version_id == version_id,
+                    Chunk.state == "failed",
+                )
+                .values(state="pending", error_code=None, error_detail=None)
+                .execution_options(synchronize_session=False)
+            )
         return row is not None
 
     async def mark_clean(self, version_id: UUID, engine: Engine = "graph") -> bool:
