@@ -72,7 +72,9 @@ class Scenario:
                 document = self.client.document(document_id)
                 if (line := progress_of(document)) != shown.get(file):
                     shown[file] = line
-                    self.console.print(f"  [dim]{time.monotonic() - started:5.1f} s[/dim]  {file:30} {escape(line)}", soft_wrap=True)
+                    self.console.print(
+                        f"  [dim]{time.monotonic() - started:5.1f} s[/dim]  {file:30} {escape(line)}", soft_wrap=True
+                    )
                 if document["status"] in FINAL:
                     del waiting[file]
                     require(document["status"] == "ready", f"{file} ended as {document['status']}: {document}")
