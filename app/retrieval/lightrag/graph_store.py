@@ -133,6 +133,14 @@ class Touched:
     entities: Mapping[str, Sequence[str]]
     relations: Mapping[str, Sequence[str]]
 
+    @property
+    def supported(self) -> "Touched":
+        """Those to which a chunk remains."""
+        return Touched(
+            {name: chunks for name, chunks in self.entities.items() if chunks},
+            {name: chunks for name, chunks in self.relations.items() if chunks},
+        )
+
     def __bool__(self) -> bool:
         return bool(self.entities or self.relations)
 

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from lightrag.operate import rebuild_knowledge_from_chunks
 
 from app.errors import AppError
 from app.retrieval.contract import (
@@ -22,10 +21,11 @@ from app.retrieval.contract import (
     VersionChunks,
 )
 from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
-from app.retrieval.lightrag.graph_store import SEPARATOR, GraphStore, Touched
+from app.retrieval.lightrag.graph_store import GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
 from app.retrieval.lightrag.models import noted_failures
-from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
+from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.repair import rebuild, reduce_to_names
 from app.retrieval.lightrag.stores import Stores
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -53,7 +53,7 @@ class GraphIndexer:
 
     async def insert(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
         version_id = str(version.version_id)
-        async with self._instances.use(workspace) as instance, _unspoiled(instance):
+        async with self._instances.use(workspace) as instance, unspoiled(instance):
             store = self._store(workspace)
             extracted = await self._extracted(instance, workspace, version)
             chunks = tuple(chunk for chunk in version.chunks if chunk.ordinal in extracted)
@@ -74,7 +74,7 @@ class GraphIndexer:
         self, workspace: EngineWorkspace, version_id: UUID, lease: Lease, *, keep_answers: bool = False
     ) -> None:
         name = str(version_id)
-        async with self._instances.use(workspace) as instance, _unspoiled(instance):
+        async with self._instances.use(workspace) as instance, unspoiled(instance):
             store = self._store(workspace)
             if not await store.traces(name):
                 return
@@ -89,7 +89,7 @@ class GraphIndexer:
                 )
 
     async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:  # noqa: ARG002 - the caller holds it
-        with engine_workspace(workspace.ref.engine_name):
+        with inside(workspace.ref):
             await self._store(workspace).clear()
 
     async def _purge(self, instance: Instance, workspace: EngineWorkspace, version_id: str, lease: Lease) -> None:
@@ -104,41 +104,15 @@ class GraphIndexer:
                 else:
                     # Whatever LightRAG cannot undo for want of its own records is undone below.
                     logger.warning("engine_refused_removal", version_id=version_id, status=result.status_code)
-        touched = await store.touched(version_id)
-        if touched:
+        for mend in (rebuild, reduce_to_names):
+            touched = await store.touched(version_id)
+            if not touched:
+                break
             await store.delete_unsupported(touched)
-            await self._rebuild(instance, touched, lease)
+            async with self._stores.write(instance.rag, lease) as operation:
+                await mend(instance.rag, touched.supported)
+                await operation.commit()
         await store.delete_version(version_id, with_answers=False)
-
-    async def _rebuild(self, instance: Instance, touched: Touched, lease: Lease) -> None:
-        """Make entities and relations that other versions support again from what those said.
-
-        LightRAG misses them where its records of a document do not name them, after a merge for one (facts F16, F17).
-        """
-        rag = instance.rag
-        entities = {name: list(chunks) for name, chunks in touched.entities.items() if chunks}
-        relations = {
-            (pair[0], pair[1]): list(chunks)
-            for name, chunks in touched.relations.items()
-            if chunks and len(pair := name.split(SEPARATOR)) == 2
-        }
-        if not entities and not relations:
-            return
-        async with self._stores.write(rag, lease) as operation:
-            await rebuild_knowledge_from_chunks(
-                entities_to_rebuild=entities,
-                relationships_to_rebuild=relations,
-                knowledge_graph_inst=rag.chunk_entity_relation_graph,
-                entities_vdb=rag.entities_vdb,
-                relationships_vdb=rag.relationships_vdb,
-                text_chunks_storage=rag.text_chunks,
-                llm_response_cache=rag.llm_response_cache,
-                global_config=rag._build_global_config(),
-                entity_chunks_storage=rag.entity_chunks,
-                relation_chunks_storage=rag.relation_chunks,
-            )
-            await rag._insert_done()
-            await operation.commit()
 
     async def _extracted(self, instance: Instance, workspace: EngineWorkspace, version: VersionChunks) -> set[int]:
         keys = await first_answer_keys(instance.rag, version, version.chunks)
@@ -150,7 +124,7 @@ class GraphIndexer:
 
 
 @asynccontextmanager
-async def _unspoiled(instance: Instance) -> AsyncIterator[None]:
+async def unspoiled(instance: Instance) -> AsyncIterator[None]:
     """A write that breaks off, by an error or by cancellation, takes its instance with it: buffers hold half of it."""
     is_whole = False
     try:

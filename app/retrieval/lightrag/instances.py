@@ -16,7 +16,7 @@ from lightrag.kg import shared_storage
 from app.retrieval.contract import EngineWorkspace, IndexProfile, VersionChunks
 from app.retrieval.lightrag import graph_store
 from app.retrieval.lightrag.models import chat_functions, embedding_function
-from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
+from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
 from app.retrieval.lightrag.stores import Stores, register
 from app.retrieval.lightrag.tokenizer import engine_tokenizer
 from app.settings import Settings
@@ -206,7 +206,7 @@ class InstancePool:
     @asynccontextmanager
     async def use(self, workspace: EngineWorkspace) -> AsyncIterator[Instance]:
         """An instance for this workspace, inside the workspace's fence; it is not closed while it is used."""
-        with engine_workspace(workspace.ref.engine_name):
+        with inside(workspace.ref):
             instance = await self._take(workspace)
             try:
                 yield instance

@@ -1,13 +1,14 @@
 """The engine's connections: one pool a process that runs every statement inside the fence of one workspace.
 
 It takes the place of the pool that LightRAG would make from `POSTGRES_*` variables. Which workspace a task works for
-travels in a context variable; without one the engine's tables look empty.
+travels in a context variable; without one all tables look empty.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -16,11 +17,23 @@ from lightrag.kg.postgres_impl import ClientManager, PostgreSQLDB
 from pgvector.asyncpg import register_vector
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.logging import quieten_engine
 from app.settings import Settings, refuse_engine_hijack
 
-_workspace: ContextVar[str] = ContextVar("engine_workspace", default="")
 
+@dataclass(frozen=True)
+class Fence:
+    """The rows a statement may see: LightRAG's of one workspace, ours of one tenant. Empty names are no rows."""
+
+    workspace: str = ""
+    tenant_id: str = ""
+
+
+NOWHERE = Fence()
+_fence: ContextVar[Fence] = ContextVar("engine_fence", default=NOWHERE)
+
+_ENTER = "SELECT set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"
 CONNECT_TIMEOUT_SECONDS = 10
 # A statement that the server does not end in time is given up by the client a little later: the network is gone.
 TIMEOUT_MARGIN_SECONDS = 5
@@ -31,29 +44,34 @@ BACKOFF_MAX_SECONDS = 1.5
 
 
 @contextmanager
-def engine_workspace(name: str) -> Iterator[None]:
-    """Everything the engine runs inside, tasks started there included, sees and writes this workspace only."""
-    token = _workspace.set(name)
+def engine_workspace(name: str, tenant_id: UUID | None = None) -> Iterator[None]:
+    """Everything the engine runs inside, tasks started there included, sees and writes this workspace only.
+
+    With `tenant_id` the tenant's own rows can be seen too, as far as the engine's role may.
+    """
+    current = _fence.get()
+    known = current.tenant_id if current.workspace == name else ""
+    token = _fence.set(Fence(name, str(tenant_id) if tenant_id else known))
     try:
         yield
     finally:
-        _workspace.reset(token)
+        _fence.reset(token)
 
 
-def current_workspace() -> str:
-    """The engine name of the workspace this task works for, or ''."""
-    return _workspace.get()
+def inside(ref: WorkspaceRef) -> AbstractContextManager[None]:
+    """The fence of a workspace and its tenant."""
+    return engine_workspace(ref.engine_name, ref.tenant_id)
 
 
 class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
-    """A connection that remembers which workspace its session is set to, so that setting it costs only a change."""
+    """A connection that remembers which fence its session is in, so that only a change costs a round trip."""
 
-    entered = ""
+    fence = NOWHERE
 
-    async def enter(self, name: str) -> None:
-        if self.entered != name:
-            await self.execute("SELECT set_config('app.workspace',$1,false)", name)
-            self.entered = name
+    async def enter(self, fence: Fence) -> None:
+        if self.fence != fence:
+            await self.execute(_ENTER, fence.workspace, fence.tenant_id)
+            self.fence = fence
 
 
 class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
@@ -101,7 +119,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             command_timeout=self._statement_timeout_seconds + TIMEOUT_MARGIN_SECONDS,
             connection_class=EngineConnection,
             init=register_vector,
-            setup=_enter_workspace,
+            setup=_enter_fence,
             reset=_keep_session,
             server_settings={
                 "application_name": "trellis engine",
@@ -171,8 +189,8 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         await self._reset_pool()
 
 
-async def _enter_workspace(connection: Any) -> None:
-    await connection.enter(_workspace.get())
+async def _enter_fence(connection: Any) -> None:
+    await connection.enter(_fence.get())
 
 
 async def _keep_session(connection: Any) -> None:

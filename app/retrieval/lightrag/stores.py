@@ -1,6 +1,6 @@
 """Which storages LightRAG works on: named here and nowhere else, and entered in LightRAG's registry of plug-ins."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,6 +15,10 @@ from app.retrieval.contract import Lease
 
 class Operation(Protocol):
     """One write of LightRAG. Left without `commit`, storages with transactions have written nothing."""
+
+    async def read_ahead(self, names: Sequence[str]) -> None:
+        """Load all that a merge of these entities will ask for, where that saves round trips."""
+        ...
 
     async def commit(self) -> None: ...
 
@@ -47,6 +51,9 @@ class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
 
 class _Immediate:
     """LightRAG's own storages write as they go."""
+
+    async def read_ahead(self, names: Sequence[str]) -> None:
+        """They read as they go, too."""
 
     async def commit(self) -> None:
         """Nothing is left to be written."""

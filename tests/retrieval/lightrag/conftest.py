@@ -7,9 +7,11 @@ from sqlalchemy import text
 
 from app.db.session import Database
 from app.db.vector_tables import create_vector_tables
+from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
+from app.retrieval.lightrag.search import GraphSearch
 from app.retrieval.lightrag.stores import STOCK
 from app.settings import Settings
 from tests.factories import Tenancy
@@ -37,6 +39,16 @@ async def instances(settings: Settings, pool: EngineDatabase) -> AsyncIterator[I
 @pytest.fixture
 def index(pool: EngineDatabase, instances: InstancePool) -> GraphIndexer:
     return GraphIndexer(pool, instances, STOCK)
+
+
+@pytest.fixture
+def search(pool: EngineDatabase, database: Database, instances: InstancePool) -> GraphSearch:
+    return GraphSearch(pool, database, instances)
+
+
+@pytest.fixture
+def entities(pool: EngineDatabase, instances: InstancePool) -> GraphEntities:
+    return GraphEntities(pool, instances, STOCK)
 
 
 async def make_corpus(tenancy: Tenancy, **profile: object) -> Corpus:

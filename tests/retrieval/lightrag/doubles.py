@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -129,10 +130,7 @@ def records(passage: str, names: Sequence[str] | None = None) -> str:
         return next((line for line in re.split(r"(?<=\.) ", passage) if name in line), passage).replace("\n", " ")
 
     rows = [f"entity<|#|>{name}<|#|>Concept<|#|>{said(name)}" for name in names]
-    rows += [
-        f"relation<|#|>{a}<|#|>{b}<|#|>related<|#|>{a} and {b}: {said(b)}"
-        for a, b in zip(names, names[1:], strict=False)
-    ]
+    rows += [f"relation<|#|>{a}<|#|>{b}<|#|>related<|#|>{a} and {b}: {said(b)}" for a, b in pairwise(names)]
     return "\n".join([*rows, "<|COMPLETE|>"])
 
 

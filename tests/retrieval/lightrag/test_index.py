@@ -8,7 +8,7 @@ from app.retrieval.contract import ChunkOutcome, GraphWriteFailed
 from app.retrieval.lightrag.graph_store import GraphStore
 from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
-from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore, records
+from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore, records
 
 ORBIT = "Ada Marsh founded Orbit Works in Lisbon."
 RIVAL = "Orbit Works competes with Tall Pine over harbour cranes."
@@ -160,7 +160,7 @@ async def test_an_embedding_that_fails_is_told_and_leaves_nothing_that_a_later_i
     corpus.embedding.failing = 0
     await ingest(index, corpus, RIVAL)
     with engine_workspace(corpus.workspace.ref.engine_name):
-        rows = await pool.fetch(f"SELECT full_doc_id FROM lightrag_vdb_chunks_{corpus.workspace.vector_suffix}")
+        rows = await pool.fetch(f"SELECT full_doc_id FROM lightrag_vdb_chunks_{SUFFIX}")
     assert str(version.version_id) not in {row["full_doc_id"] for row in rows}
     await index.insert(corpus.workspace, version, corpus.lease)
     assert "Ada Marsh" in await nodes(pool, corpus)

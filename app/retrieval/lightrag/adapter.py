@@ -1,0 +1,46 @@
+"""The graph engine of a process, put together: what it writes, searches and browses with, over one pool."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from app.db.session import Database
+from app.retrieval.lightrag.entities import GraphEntities
+from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.pool import open_engine_database
+from app.retrieval.lightrag.search import GraphSearch
+from app.retrieval.lightrag.stores import STOCK, Stores
+from app.settings import Settings
+
+
+@dataclass(frozen=True)
+class GraphEngine:
+    """The three capabilities of the graph engine."""
+
+    index: GraphIndexer
+    search: GraphSearch
+    entities: GraphEntities
+
+
+@asynccontextmanager
+async def open_graph_engine(
+    settings: Settings, database: Database, stores: Stores = STOCK
+) -> AsyncIterator[GraphEngine]:
+    """The engine on the running loop; one a process. `database` is the app role's, which knows what is trusted.
+
+    Raises `UnsafeEnvironment`. Nothing connects before the first use.
+    """
+    pool = await open_engine_database(settings)
+    try:
+        instances = InstancePool(settings, pool, stores)
+        try:
+            yield GraphEngine(
+                index=GraphIndexer(pool, instances, stores),
+                search=GraphSearch(pool, database, instances),
+                entities=GraphEntities(pool, instances, stores),
+            )
+        finally:
+            await instances.close()
+    finally:
+        await pool.close()

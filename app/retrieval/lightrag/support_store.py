@@ -1,0 +1,177 @@
+"""Which documents stand behind an entity or relation, which of them are trusted, and what those alone say of it.
+
+LightRAG blends what all chunks say into one text. Where some of them belong to versions that are not trusted, the text
+is put together again from the mentions of those that are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Any
+from uuid import UUID
+
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lightrag.graph_store import NAMESPACE, SEPARATOR
+from app.retrieval.lightrag.pool import EngineDatabase
+
+MAX_DOCUMENTS = 50
+MAX_MENTIONS = 20
+MAX_RELATIONS = 500
+
+# Versions that the graph may answer from; the same rule as the passages' (app/retrieval/store/trust.py), as the
+# engine's role may read it.
+_TRUSTED = """
+SELECT l.version_id, l.document_id
+  FROM live_versions l
+  JOIN index_states s ON s.tenant_id = l.tenant_id AND s.version_id = l.version_id AND s.engine = l.engine
+                     AND s.state = ANY ({states}) AND s.cleanliness = 'clean'
+  JOIN documents d ON d.tenant_id = l.tenant_id AND d.id = l.document_id AND d.deleting_at IS NULL
+ WHERE l.tenant_id = {tenant} AND l.engine = 'graph'
+"""
+
+_SUPPORT = f"""
+WITH said AS (
+  SELECT t.id AS name, CAST(substr(c, 1, 36) AS uuid) AS version_id, count(*) AS chunks
+    FROM {{table}} t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) c
+   WHERE t.workspace = $1 AND t.id = ANY ($2) AND c ~ '^[0-9a-f-]{{{{36}}}}-chunk-'
+   GROUP BY 1, 2
+)
+SELECT said.name, bool_or(live.document_id IS NULL) AS is_mixed,
+       (array_agg(DISTINCT live.document_id) FILTER (WHERE live.document_id IS NOT NULL))[:{MAX_DOCUMENTS}] AS documents
+  FROM said LEFT JOIN ({_TRUSTED.format(states="$4", tenant="$3")}) live ON live.version_id = said.version_id
+ GROUP BY said.name
+HAVING bool_or(live.document_id IS NOT NULL)
+"""  # noqa: S608 - put together from constants
+
+_MENTIONS = f"""
+SELECT m.name, m.target, m.description, m.keywords
+  FROM mentions m JOIN ({_TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id = m.version_id
+ WHERE m.tenant_id = $2 AND m.workspace_id = $1 AND md5(m.name) = ANY ($4)
+ ORDER BY m.id
+"""  # noqa: S608 - put together from constants
+
+_ENTITIES = f"""
+SELECT n.id AS name, n.properties->>'entity_type' AS type, n.properties->>'description' AS description,
+       (SELECT count(*) FROM lightrag_graph_edges e
+         WHERE e.workspace = $1 AND e.namespace = '{NAMESPACE}' AND e.src_id = n.id)
+       + (SELECT count(*) FROM lightrag_graph_edges e
+           WHERE e.workspace = $1 AND e.namespace = '{NAMESPACE}' AND e.tgt_id = n.id) AS degree
+  FROM lightrag_graph_nodes n
+ WHERE n.workspace = $1 AND n.namespace = '{NAMESPACE}'
+   AND ($5::text IS NULL OR starts_with(lower(n.id), lower($5))) AND ($6::text IS NULL OR n.id COLLATE "C" > $6)
+   AND EXISTS (SELECT 1 FROM lightrag_entity_chunks t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) c
+                 JOIN ({_TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id::text = substr(c, 1, 36)
+                WHERE t.workspace = $1 AND t.id = n.id)
+ ORDER BY n.id COLLATE "C" LIMIT $4
+"""  # noqa: S608 - put together from constants
+
+_RELATIONS = f"""
+SELECT e.src_id, e.tgt_id, e.properties
+  FROM lightrag_graph_edges e
+ WHERE e.workspace = $1 AND e.namespace = '{NAMESPACE}' AND (e.src_id = $2 OR e.tgt_id = $2)
+ ORDER BY (e.properties->>'weight')::float DESC NULLS LAST, e.src_id, e.tgt_id LIMIT {MAX_RELATIONS}
+"""  # noqa: S608 - put together from constants
+
+_CHUNKS = f"""
+SELECT live.version_id, CAST(substr(c, 44) AS int) AS ordinal
+  FROM lightrag_entity_chunks t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) WITH ORDINALITY l (c, n)
+  JOIN ({_TRUSTED.format(states="$4", tenant="$3")}) live ON live.version_id::text = substr(c, 1, 36)
+ WHERE t.workspace = $1 AND t.id = $2 AND c ~ '^[0-9a-f-]{{36}}-chunk-[0-9]+$'
+ ORDER BY l.n
+"""  # noqa: S608 - put together from constants
+
+_EXISTING = f"""
+SELECT id FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND id = ANY ($2)
+"""  # noqa: S608 - put together from constants
+
+
+@dataclass(frozen=True)
+class Support:
+    """Documents behind one name. `is_mixed`: versions that are not trusted spoke of it too."""
+
+    document_ids: tuple[UUID, ...]
+    is_mixed: bool
+
+
+@dataclass(frozen=True)
+class Said:
+    """What trusted versions alone say of one name."""
+
+    description: str
+    keywords: str
+
+
+def relation_key(one: str, other: str) -> str:
+    """The name of a relation in the engine's tables."""
+    return SEPARATOR.join(sorted((one, other)))
+
+
+class SupportStore:
+    """Reads about one workspace's entities and relations. Runs inside the workspace's fence."""
+
+    def __init__(self, database: EngineDatabase, ref: WorkspaceRef, *, include_partial: bool = False) -> None:
+        self._database = database
+        self._ref = ref
+        self._states = ["ready", "partial"] if include_partial else ["ready"]
+
+    async def of_entities(self, names: Sequence[str]) -> dict[str, Support]:
+        """Names without trusted support are left out."""
+        return await self._support("lightrag_entity_chunks", names)
+
+    async def of_relations(self, keys: Sequence[str]) -> dict[str, Support]:
+        """By `relation_key`; those without trusted support are left out."""
+        return await self._support("lightrag_relation_chunks", keys)
+
+    async def said_of(self, keys: Sequence[str]) -> dict[str, Said]:
+        """What trusted mentions say of entities (by name) and relations (by `relation_key`), each sentence once."""
+        if not keys:
+            return {}
+        names = sorted({name for key in keys for name in key.split(SEPARATOR)})
+        rows = await self._database.fetch(
+            _MENTIONS, self._ref.workspace_id, self._ref.tenant_id, self._states, [_md5(name) for name in names]
+        )
+        wanted = set(keys)
+        found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+        for row in rows:
+            key = row["name"] if row["target"] is None else relation_key(row["name"], row["target"])
+            if key in wanted:
+                descriptions, keywords = found.setdefault(key, ({}, {}))
+                descriptions[row["description"]] = None
+                if row["keywords"]:
+                    keywords[row["keywords"]] = None
+        return {key: Said(_join(said, "\n"), _join(words, ",")) for key, (said, words) in found.items()}
+
+    async def entities(self, *, prefix: str | None, after: str | None, limit: int) -> Sequence[Any]:
+        """Rows (name, type, description, degree) of entities with trusted support, in code point order."""
+        return await self._database.fetch(
+            _ENTITIES, self._ref.engine_name, self._ref.tenant_id, self._states, limit, prefix, after
+        )
+
+    async def existing(self, names: Sequence[str]) -> set[str]:
+        """Which of these are names of entities, trusted or not."""
+        return {row["id"] for row in await self._database.fetch(_EXISTING, self._ref.engine_name, list(names))}
+
+    async def relations_of(self, name: str) -> Sequence[Any]:
+        """Rows (src_id, tgt_id, properties) of the entity's relations, strongest first."""
+        return await self._database.fetch(_RELATIONS, self._ref.engine_name, name)
+
+    async def chunks_of(self, name: str) -> tuple[tuple[UUID, int], ...]:
+        """The trusted chunks that speak of the entity, oldest first."""
+        rows = await self._database.fetch(_CHUNKS, self._ref.engine_name, name, self._ref.tenant_id, self._states)
+        return tuple((row["version_id"], row["ordinal"]) for row in rows)
+
+    async def _support(self, table: str, names: Sequence[str]) -> dict[str, Support]:
+        if not names:
+            return {}
+        rows = await self._database.fetch(
+            _SUPPORT.format(table=table), self._ref.engine_name, list(names), self._ref.tenant_id, self._states
+        )
+        return {row["name"]: Support(tuple(row["documents"]), row["is_mixed"]) for row in rows}
+
+
+def _md5(name: str) -> str:
+    return md5(name.encode(), usedforsecurity=False).hexdigest()
+
+
+def _join(parts: dict[str, None], separator: str) -> str:
+    return separator.join(list(parts)[:MAX_MENTIONS])
