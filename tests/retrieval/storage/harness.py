@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import asyncpg
 import numpy as np
@@ -232,7 +232,7 @@ async def table_rows(owner_url: str, workspace: str, tables: tuple[str, ...] = T
     try:
         found = {}
         for table in tables:
-            rows = await connection.fetch(f"SELECT to_jsonb(t) AS row FROM {table} t WHERE workspace = $1", workspace)  # noqa: S608
+            rows = await connection.fetch(f"SELECT to_jsonb(t) AS row FROM {table} t WHERE workspace = $1", workspace)
             found[table] = sorted(_comparable(json.loads(row["row"]), workspace) for row in rows)
         return found
     finally:
@@ -267,6 +267,46 @@ async def hold_lease(owner_url: str, ref: WorkspaceRef, owner: str = OWNER) -> N
             "UPDATE workspace_leases SET owner = $1, expires_at = now() + interval '1 hour' WHERE workspace_id = $2",
             owner,
             ref.workspace_id,
+        )
+    finally:
+        await connection.close()
+
+
+async def add_version(owner_url: str, ref: WorkspaceRef, version_id: UUID, *, chunks: int) -> None:
+    """The rows of ours that stand behind a document of the engine."""
+    connection = await asyncpg.connect(owner_url)
+    tenant, workspace = ref.tenant_id, ref.workspace_id
+    try:
+        document, blob = uuid4(), uuid4()
+        await connection.execute(
+            "INSERT INTO documents (tenant_id, workspace_id, id, title, filename) VALUES ($1, $2, $3, 't', 'f')",
+            tenant,
+            workspace,
+            document,
+        )
+        await connection.execute(
+            "INSERT INTO blobs (tenant_id, workspace_id, id, key, sha256, size_bytes) VALUES ($1, $2, $3, $4, '', 0)",
+            tenant,
+            workspace,
+            blob,
+            str(blob),
+        )
+        await connection.execute(
+            "INSERT INTO versions (tenant_id, workspace_id, id, document_id, blob_id, ordinal, media_type,"
+            " index_profile_hash) VALUES ($1, $2, $3, $4, $5, 1, 'text/plain', '')",
+            tenant,
+            workspace,
+            version_id,
+            document,
+            blob,
+        )
+        await connection.execute(
+            "INSERT INTO chunks (tenant_id, workspace_id, version_id, ordinal, first_passage, last_passage, tokens)"
+            " SELECT $1, $2, $3, n, n, n, 1 FROM generate_series(0, $4 - 1) n",
+            tenant,
+            workspace,
+            version_id,
+            chunks,
         )
     finally:
         await connection.close()

@@ -10,7 +10,7 @@ from uuid import UUID
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from app.retrieval.contract import Lease, WorkspaceRef
+from app.retrieval.contract import GraphWriteFailed, Lease, WorkspaceRef
 from app.retrieval.lightrag.storage.context import LeaseLost, OutcomeUnknown, UnitConflict
 from app.retrieval.lightrag.storage.sql import Statement
 
@@ -91,15 +91,20 @@ async def run_shielded(call: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def commit(database: UnitDatabase, what: Commit) -> None:
-    """Write it all or nothing. Raises `UnitConflict` if the epoch has moved, `OutcomeUnknown` if nobody can tell."""
+    """Write it all or nothing.
+
+    Raises `UnitConflict` if the epoch has moved, `OutcomeUnknown` if nobody can tell whether it went in, and
+    `GraphWriteFailed` if the server was lost or too slow and nothing went in.
+    """
     for attempt in range(1, COMMIT_ATTEMPTS + 1):
         try:
             async with asyncio.timeout(what.timeout_seconds):
                 await _transact(database, what)
         except CONNECTION_ERRORS as error:
             if not await _went_in(database, what):
-                raise
-            _ = error
+                raise GraphWriteFailed("the connection to the database was lost; nothing was written") from error
+        except asyncpg.QueryCanceledError as error:
+            raise GraphWriteFailed("the database took too long; nothing was written") from error
         except _TRANSIENT:
             if attempt == COMMIT_ATTEMPTS:
                 raise
