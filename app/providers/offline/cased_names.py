@@ -18,6 +18,13 @@ from app.providers.offline.name_words import (
     PERSON_TITLES,
     ROLE_ENDS,
 )
+from app.providers.offline.russian import (
+    is_russian_adjective,
+    is_russian_first_name,
+    is_russian_institution,
+    is_russian_title,
+    nominative_place,
+)
 from app.text.concepts.names import is_identifier
 from app.text.concepts.stopwords import FUNCTION_WORDS
 from app.text.concepts.words import Script, normalise, tokens
@@ -63,6 +70,8 @@ def cased_names(sentences: Sequence[str], language: str) -> Iterator[Mention]:
             yield _mention(candidate, candidate.text, text)
         elif candidate.normal in text.full_names:
             yield _mention(candidate, text.full_names[candidate.normal], text)
+        elif language == "ru" and (place := nominative_place(candidate.normal)):
+            yield Mention(place, "location", candidate.sentence, candidate.tokens[0].start)
         elif _is_sure_single(candidate, text):
             yield _mention(candidate, candidate.text, text)
 
@@ -76,13 +85,16 @@ def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower
     words = [normalise(word) for word in candidate.words]
     if all(word in _UNUSABLE_ALONE for word in words) and not HEAD_TYPES.keys() & set(words):
         return None
-    behind_title = max((position + 1 for position, word in enumerate(words) if word in PERSON_TITLES), default=0)
+    behind_title = max((position + 1 for position, word in enumerate(words) if _is_title(word)), default=0)
     if len(words) - behind_title >= _MIN_NAME_BEHIND_TITLE and words[-1] not in HEAD_TYPES:
-        candidate = candidate.part(behind_title, len(words))
+        # Президента США Рональда Рейгана: what the title is of stands between it and the name.
+        first = next((at for at in range(behind_title, len(words) - 1) if _is_first_name(words[at])), behind_title)
+        candidate = candidate.part(first, len(words))
     elif not candidate.before:
         is_role = len(words) >= _MIN_ROLE_NAME_TOKENS and words[0].endswith(ROLE_ENDS)
-        is_given = words[0] in GIVEN_NAMES or words[0] in PERSON_TITLES
-        if candidate.words[0].lower() in lower or (is_role and not is_given):
+        is_given = _is_first_name(words[0]) or _is_title(words[0])
+        is_generic = language == "ru" and is_russian_institution(words[0]) and words[1].isascii()
+        if candidate.words[0].lower() in lower or is_generic or (is_role and not is_given):
             return candidate.part(1, len(words))
     return candidate
 
@@ -107,12 +119,20 @@ def _is_sure_single(candidate: Candidate, text: _Text) -> bool:
     word, normal = candidate.text, candidate.normal
     if normal in text.places:
         return True
-    if normal in _UNUSABLE_ALONE or _ROMAN.match(word) or candidate.is_beside_number or candidate.is_after_possessive:
+    if (
+        normal in _UNUSABLE_ALONE
+        or _is_title(normal)
+        or _ROMAN.match(word)
+        or candidate.is_beside_number
+        or candidate.is_after_possessive
+    ):
         return False
     if _ACRONYM.match(word):
         return len(word) > 1
     if text.language == "de":
         return _is_german_name(candidate)
+    if text.language == "ru" and (is_russian_adjective(normal) or is_russian_institution(normal)):
+        return False
     if len(word) < _MIN_SINGLE_CHARS or word.lower() in text.lower:
         return False
     if is_identifier(word):
@@ -123,7 +143,7 @@ def _is_sure_single(candidate: Candidate, text: _Text) -> bool:
 def _is_german_name(candidate: Candidate) -> bool:
     word = candidate.text
     is_word = is_german_word(word)
-    return word[0].isupper() and "." not in word and (not is_word or candidate.before in PERSON_TITLES)
+    return word[0].isupper() and "." not in word and (not is_word or _is_title(candidate.before))
 
 
 def _mention(candidate: Candidate, name: str, text: _Text) -> Mention:
@@ -138,6 +158,13 @@ def _type_of(name: str, before: str, places: dict[str, str]) -> str:
     for word in (words[-1], words[0]):
         if word in HEAD_TYPES:
             return HEAD_TYPES[word]
-    if words[0] in PERSON_TITLES or words[0] in GIVEN_NAMES or before in PERSON_TITLES:
-        return "person"
-    return "concept"
+    is_person = _is_title(words[0]) or _is_title(before) or _is_first_name(words[0])
+    return "person" if is_person else "concept"
+
+
+def _is_title(normal: str) -> bool:
+    return normal in PERSON_TITLES or is_russian_title(normal)
+
+
+def _is_first_name(normal: str) -> bool:
+    return normal in GIVEN_NAMES or is_russian_first_name(normal)

@@ -89,7 +89,7 @@ GIVEN_NAMES: Final = _set(
     christopher claude daniel david demaryius denis dennis diana donald dorothy douglas edgar edward elizabeth emily emma eric
     ernest ernst eugene eva felix ferdinand florence frances francis francisco frank franz fred frederick friedrich fritz
     gary george gerald gerhard gottfried grace greg gustav hans harold harry heinrich helen henry herbert hermann hugo ian igor
-    isaac ivan jack jacob jacques james jane jason jean jeff jennifer jeremy jerry jim joan joe johann johannes john jonathan
+    isaac ivan jack jacob jacques james jane jason jean jeff jennifer jeremy jerry jim juan manuel jorge miguel rafael joan joe johann johannes john jonathan
     josé joseph josh juan julia julian julius karl kate katherine ken kenneth kevin kurt larry laura leo leonard leonid lewis
     lisa louis louise lucy ludwig luke margaret maria marie mark marlee martin mary matthew max michael michel mikhail mike
     mohammed mohamed muhammad nancy napoleon nicholas nikola nikolai nina oliver oscar otto pablo patrick paul pedro peter
@@ -98,7 +98,10 @@ GIVEN_NAMES: Final = _set(
     victoria vincent vladimir walter werner wilhelm will william winston wolfgang
     александр алексей анна андрей антон борис вадим василий виктор владимир георгий григорий дмитрий екатерина елена иван
     игорь илья константин лев леонид мария михаил николай ольга павел пётр петр сергей татьяна фёдор юрий джон джеймс джордж
-    уильям чарльз томас роберт ричард генри дэвид майкл мартин карл альберт никола фридрих людовик наполеон жан пьер леди"""
+    уильям чарльз томас роберт ричард генри дэвид майкл мартин карл альберт никола фридрих людовик наполеон жан пьер рональд
+    джозеф антуан вильгельм милтон гэри пол юджин герберт маргарет джон стивен эндрю эдвард фрэнк фрэнсис фредерик артур
+    бенджамин барак христофор исаак якоб иоганн ганс отто вольфганг людвиг франц макс эмма луи клод виктория елизавета мария
+    мухаммед ахмед али ибн исаак самуил авраам моисей марко паоло джузеппе леонардо федор петр"""
 )
 # Heads of official names that go on behind "on", "for" and "and": the General Conference on Weights and Measures.
 OFFICIAL_HEADS: Final = _set(
