@@ -24,11 +24,10 @@ from app.domain.models.service import ModelProfiles
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.providers.factory import ModelFactory
+from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
-from app.retrieval.lightrag.index import GraphIndexer
-from app.retrieval.lightrag.instances import InstancePool
-from app.retrieval.lightrag.pool import open_engine_database
-from app.retrieval.lightrag.stores import STOCK
+from app.retrieval.lightrag.adapter import GraphEngine, open_graph_engine
+from app.retrieval.registry import SearchRegistry
 from app.settings import Settings, refuse_engine_hijack
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -43,6 +42,9 @@ class Container:
     redis: Redis
     blobs: BlobStore
     workspaces: WorkspaceOpener
+    leases: WorkspaceLeases
+    graph: GraphEngine
+    searches: SearchRegistry
 
 
 class CeleryPublisher:
@@ -98,12 +100,16 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(redis.aclose)
         models = ModelFactory(redis)
         stack.push_async_callback(models.aclose)
+        graph = await stack.enter_async_context(open_graph_engine(settings, database))
         yield Container(
             settings=settings,
             database=database,
             redis=redis,
             blobs=BlobStore(settings.blob_url),
             workspaces=WorkspaceOpener(database, ModelProfiles(database, settings.secret_key), models),
+            leases=WorkspaceLeases(database, settings.lease_seconds),
+            graph=graph,
+            searches=SearchRegistry({"lazy": LazySearch(database), "graph": graph.search}),
         )
 
 
@@ -119,19 +125,15 @@ class Worker:
 @asynccontextmanager
 async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
     """A container with what writes documents and graphs."""
-    async with open_container(settings) as container, AsyncExitStack() as stack:
-        engine = await open_engine_database(settings)
-        stack.push_async_callback(engine.close)
-        instances = InstancePool(settings, engine, STOCK)
-        stack.push_async_callback(instances.close)
+    async with open_container(settings) as container:
         ports = Ports(
             settings=settings,
             database=container.database,
             blobs=container.blobs,
-            leases=WorkspaceLeases(container.database, settings.lease_seconds),
+            leases=container.leases,
             workspaces=container.workspaces,
             lazy_index=ConceptIndex(),
-            graph_index=GraphIndexer(engine, instances, STOCK),
+            graph_index=container.graph.index,
         )
         sweeper = Sweeper(container.database, settings, lambda queue: _messages_waiting(container.redis, queue))
         yield Worker(container, JobRunner(ports), sweeper)

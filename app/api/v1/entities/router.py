@@ -1,0 +1,82 @@
+"""Routes of entities."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import AfterValidator
+
+from app.api.deps import AdminCaller, ContainerDep, ReaderCaller, RoleRequired, WorkspaceDep
+from app.api.fields import NamePart
+from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
+from app.api.problems import ValidationFailed, problems
+from app.api.v1.entities.schemas import MAX_NAME_CHARS, EntityItem, EntityMerge, EntityPage, EntityRead
+from app.domain.entities.service import EntityService
+from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.domain.workspaces.settings import without_control_characters
+from app.retrieval.contract import EngineOff, EntityNotFound, GraphWriteFailed, InvalidMerge, WorkspaceBusy
+
+router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities", tags=["entities"])
+NameInPath = Annotated[
+    str,
+    Path(
+        min_length=1, max_length=MAX_NAME_CHARS, description="Percent-encoded; may hold slashes.", examples=["Press 4"]
+    ),
+    AfterValidator(without_control_characters),
+]
+
+
+def entity_service(container: ContainerDep) -> EntityService:
+    return EntityService(container.database, container.workspaces, container.graph.entities, container.leases)
+
+
+ServiceDep = Annotated[EntityService, Depends(entity_service)]
+
+
+@router.get(
+    "",
+    summary="List entities",
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, InvalidCursor, ValidationFailed),
+)
+async def list_entities(
+    workspace_id: WorkspaceDep,
+    caller: ReaderCaller,
+    service: ServiceDep,
+    prefix: Annotated[NamePart | None, Query(description="How the name begins, in any case.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> EntityPage:
+    """By name."""
+    after = decode_cursor(cursor, 1)[0] if cursor else None
+    found = await service.list(caller.tenant_id, workspace_id, prefix=prefix, after=after, limit=limit + 1)
+    page, rest = found[:limit], found[limit:]
+    return EntityPage(
+        items=[EntityItem.of(entity, workspace_id) for entity in page],
+        next_cursor=encode_cursor(page[-1].name) if rest else None,
+    )
+
+
+@router.get(
+    "/{name:path}",
+    summary="Read an entity",
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, ValidationFailed),
+)
+async def read_entity(
+    workspace_id: WorkspaceDep, name: NameInPath, caller: ReaderCaller, service: ServiceDep
+) -> EntityRead:
+    """What the graph knows of it."""
+    return EntityRead.of(await service.get(caller.tenant_id, workspace_id, name))
+
+
+@router.post(
+    "/merge",
+    summary="Merge entities",
+    responses=problems(
+        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, InvalidMerge, ValidationFailed,
+        WorkspaceBusy, GraphWriteFailed,
+    ),
+)  # fmt: skip
+async def merge_entities(
+    workspace_id: WorkspaceDep, merge: EntityMerge, caller: AdminCaller, service: ServiceDep
+) -> EntityRead:
+    """Makes several entities one. It waits a little for other writes of the workspace, then says that it is busy."""
+    return EntityRead.of(await service.merge(caller.tenant_id, workspace_id, merge.request()))

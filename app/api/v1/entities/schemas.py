@@ -1,0 +1,126 @@
+"""What entities look like over HTTP."""
+
+from typing import Annotated, Any, Self
+from urllib.parse import quote
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.api.fields import Body
+from app.api.pagination import Page
+from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
+from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
+from app.db.base import WorkspaceId
+from app.domain.workspaces.settings import Line
+from app.retrieval.contract import EntityDetail, EntitySummary, MergeRequest
+
+MAX_NAME_CHARS = 512
+EntityName = Annotated[Line, Field(max_length=MAX_NAME_CHARS)]
+_SUMMARY: dict[str, Any] = {
+    "name": "Press 4",
+    "type": "Machine",
+    "description": "A hydraulic press in hall B.",
+    "degree": 3,
+    "link": f"/v1/workspaces/{WORKSPACE_ID}/entities/Press%204",
+}
+
+
+class EntityItem(BaseModel):
+    """An entity in a list; `degree` counts its relations."""
+
+    name: str
+    type: str
+    description: str
+    degree: int
+    link: str
+
+    @classmethod
+    def of(cls, entity: EntitySummary, workspace_id: WorkspaceId) -> Self:
+        return cls(
+            name=entity.name,
+            type=entity.type,
+            description=entity.description,
+            degree=entity.degree,
+            link=f"/v1/workspaces/{workspace_id}/entities/{quote(entity.name, safe='')}",
+        )
+
+
+class EntityPage(Page[EntityItem]):
+    """Entities by name."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"items": [_SUMMARY], "next_cursor": None}]})
+
+
+class EntityRelation(BaseModel):
+    """A relation of the entity, and the documents that speak of it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    source: str
+    target: str
+    description: str
+    keywords: str
+    weight: float
+    document_ids: tuple[UUID, ...]
+
+
+class EntityChunk(BaseModel):
+    """A part of a document that speaks of the entity."""
+
+    version_id: UUID
+    ordinal: int
+
+
+class EntityRead(BaseModel):
+    """An entity with its relations and the parts of documents that speak of it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "Press 4",
+                    "type": "Machine",
+                    "description": "A hydraulic press in hall B.",
+                    "relations": [
+                        {
+                            "source": "Press 4",
+                            "target": "Seal",
+                            "description": "The seals of press 4 wear out.",
+                            "keywords": "wear",
+                            "weight": 1.0,
+                            "document_ids": [DOCUMENT_ID],
+                        }
+                    ],
+                    "chunks": [{"version_id": VERSION_ID, "ordinal": 0}],
+                }
+            ]
+        }
+    )
+
+    name: str
+    type: str
+    description: str
+    relations: list[EntityRelation]
+    chunks: list[EntityChunk]
+
+    @classmethod
+    def of(cls, entity: EntityDetail) -> Self:
+        return cls(
+            name=entity.name,
+            type=entity.type,
+            description=entity.description,
+            relations=[EntityRelation.model_validate(relation) for relation in entity.relations],
+            chunks=[EntityChunk(version_id=version_id, ordinal=ordinal) for version_id, ordinal in entity.chunks],
+        )
+
+
+class EntityMerge(Body):
+    """Entities that are one thing. All relations and sources of `sources` become those of `target`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sources": ["E. Petrova"], "target": "Elena Petrova"}]})
+
+    sources: list[EntityName] = Field(min_length=1, max_length=50)
+    target: EntityName = Field(description="Made if it does not exist.")
+
+    def request(self) -> MergeRequest:
+        return MergeRequest(tuple(self.sources), self.target)

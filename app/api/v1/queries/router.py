@@ -1,0 +1,34 @@
+"""The route of questions."""
+
+from fastapi import APIRouter
+
+from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
+from app.api.problems import ValidationFailed, problems
+from app.api.v1.queries.schemas import Query, QueryAnswer
+from app.domain.queries.service import KeywordsNotUsed, QueryService
+from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.providers.contract import ModelUnavailable
+from app.retrieval.contract import EngineOff, UnknownMode
+
+router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"])
+
+
+@router.post(
+    "",
+    summary="Ask a question",
+    responses=problems(
+        WorkspaceNotFound,
+        WorkspaceDeleting,
+        EngineOff,
+        ValidationFailed,
+        UnknownMode,
+        KeywordsNotUsed,
+        ModelUnavailable,
+    ),
+)
+async def ask(workspace_id: WorkspaceDep, query: Query, caller: ReaderCaller, container: ContainerDep) -> QueryAnswer:
+    """Brings back ranked evidence with citations, and the same as a context within the token budgets. The mode is the
+    one asked for or a refusal, never another one."""
+    service = QueryService(container.database, container.workspaces, container.searches)
+    answer = await service.ask(caller.tenant_id, workspace_id, query.question())
+    return QueryAnswer.of(answer, workspace_id)

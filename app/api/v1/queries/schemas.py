@@ -1,0 +1,256 @@
+"""What questions and their answers look like over HTTP."""
+
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.api.fields import Body, Prose
+from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
+from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
+from app.db.base import WorkspaceId
+from app.domain.queries.service import Answer, Question
+from app.domain.workspaces.settings import Line
+from app.retrieval.contract import EntityEvidence, Keywords, PassageEvidence, RelationEvidence, Source
+
+MAX_QUERY_CHARS = 10_000
+Keyword = Annotated[Line, Field(max_length=200)]
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+class KeywordsGiven(Body):
+    """`high`: themes and relations. `low`: names and things."""
+
+    high: list[Keyword] = Field(default=[], max_length=50)
+    low: list[Keyword] = Field(default=[], max_length=50)
+
+
+class Query(Body):
+    """A question, and how much evidence to bring."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"query": "How often are the seals of press 4 replaced?"},
+                {"query": "Who supplies the seals?", "mode": "mix", "top_k": 20, "max_total_tokens": 8000},
+                {"query": "Who supplies the seals?", "mode": "local", "keywords": {"low": ["press 4", "seal"]}},
+            ]
+        }
+    )
+
+    query: Annotated[Prose, AfterValidator(_not_blank)] = Field(
+        min_length=1, max_length=MAX_QUERY_CHARS, description=f"At most {MAX_QUERY_CHARS} characters."
+    )
+    mode: str | None = Field(
+        default=None, max_length=40, description="One of `GET /v1/modes`; else the workspace's default mode."
+    )
+    top_k: int = Field(default=10, ge=1, le=100, description="Passages.")
+    graph_top_k: int = Field(default=40, ge=1, le=200, description="Entities and relations.")
+    max_entity_tokens: int = Field(default=6000, ge=0, le=100_000, description="Of the context, for entities.")
+    max_relation_tokens: int = Field(default=8000, ge=0, le=100_000, description="Of the context, for relations.")
+    max_total_tokens: int = Field(default=30_000, ge=100, le=200_000, description="Of the context as a whole.")
+    keywords: KeywordsGiven | Literal["llm"] | None = Field(
+        default=None,
+        description="For graph modes: your own, or `llm` for one call of the chat model; else they are extracted by rules.",
+    )
+    include_partial: bool = Field(
+        default=False, description="Also use documents of which the engine has indexed a part only."
+    )
+
+    def question(self) -> Question:
+        keywords = self.keywords
+        if isinstance(keywords, KeywordsGiven):
+            steering: Keywords | Literal["llm"] | None = Keywords(tuple(keywords.high), tuple(keywords.low))
+        else:
+            steering = keywords
+        return Question(**{**{name: getattr(self, name) for name in type(self).model_fields}, "keywords": steering})
+
+
+class SourceRead(BaseModel):
+    """Which leg of the search found it, at which rank and with which score."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    leg: str
+    rank: int
+    score: float | None
+
+
+class PassageFound(BaseModel):
+    """A passage: whole sentences of a document."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    passage_id: int
+    document_id: UUID
+    version_id: UUID
+    title: str
+    filename: str
+    ordinal: int
+    text: str
+    page_start: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+    heading_path: tuple[str, ...]
+    score: float
+    is_partial: bool
+    sources: tuple[SourceRead, ...]
+
+
+class EntityFound(BaseModel):
+    """An entity of the graph, and the documents that speak of it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    type: str
+    description: str
+    document_ids: tuple[UUID, ...]
+    sources: tuple[SourceRead, ...]
+
+
+class RelationFound(BaseModel):
+    """A relation between two entities, and the documents that speak of it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    source: str
+    target: str
+    description: str
+    keywords: str
+    weight: float
+    document_ids: tuple[UUID, ...]
+    sources: tuple[SourceRead, ...]
+
+
+class Evidence(BaseModel):
+    """All that was found, best first, whether it fitted into the context or not."""
+
+    passages: list[PassageFound]
+    entities: list[EntityFound]
+    relations: list[RelationFound]
+
+
+class Citation(BaseModel):
+    """What a mark such as [1] in the context stands for; characters are positions in the document's text."""
+
+    number: int
+    passage_id: int
+    document_id: UUID
+    version_id: UUID
+    title: str
+    filename: str
+    page_start: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+    heading_path: list[str]
+    link: str = Field(description="The passage with its surroundings.")
+
+    @classmethod
+    def of(cls, number: int, passage: PassageEvidence, workspace_id: WorkspaceId) -> Self:
+        plain = {name: getattr(passage, name) for name in cls.model_fields if hasattr(passage, name)}
+        link = f"/v1/workspaces/{workspace_id}/passages/{passage.passage_id}"
+        return cls.model_validate({**plain, "number": number, "heading_path": list(passage.heading_path), "link": link})
+
+
+class Usage(BaseModel):
+    """What this answer took of models."""
+
+    model_calls: int = Field(description="Calls of chat models.")
+    embedding_calls: int
+    tokens_in: int
+    tokens_out: int
+
+
+class QueryAnswer(BaseModel):
+    """Evidence, and the same as a context to put before a language model. No answer is generated."""
+
+    mode: str = Field(description="The mode that was used.")
+    context: str
+    context_tokens: int
+    citations: list[Citation] = Field(description="In the order of their marks in the context.")
+    evidence: Evidence
+    timings_ms: dict[str, float] = Field(description="Milliseconds by stage; `total` is all of it.")
+    usage: Usage
+    notes: list[str] = Field(description="What a reader should know: offline models, evidence left out, nothing found.")
+    details: dict[str, Any] = Field(description="The engine's own account of the search; its shape is not stable.")
+
+    @classmethod
+    def of(cls, answer: Answer, workspace_id: WorkspaceId) -> Self:
+        result, usage = answer.result, answer.usage
+        return cls(
+            mode=answer.mode,
+            context=answer.context.text,
+            context_tokens=answer.context.tokens,
+            citations=[
+                Citation.of(number, passage, workspace_id)
+                for number, passage in enumerate(answer.context.cited, start=1)
+            ],
+            evidence=Evidence(
+                passages=[PassageFound.model_validate(passage) for passage in result.passages],
+                entities=[EntityFound.model_validate(entity) for entity in result.entities],
+                relations=[RelationFound.model_validate(relation) for relation in result.relations],
+            ),
+            timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
+            usage=Usage(
+                model_calls=usage.calls,
+                embedding_calls=usage.embedding_calls,
+                tokens_in=usage.tokens_in,
+                tokens_out=usage.tokens_out,
+            ),
+            notes=list(answer.notes),
+            details=dict(result.details),
+        )
+
+
+_PASSAGE = PassageEvidence(
+    passage_id=4711,
+    document_id=UUID(DOCUMENT_ID),
+    version_id=UUID(VERSION_ID),
+    title="Maintenance handbook",
+    filename="handbooks/press-4.pdf",
+    ordinal=12,
+    text="The seals of press 4 are replaced every 2,000 hours.",
+    page_start=9,
+    page_end=9,
+    char_start=20311,
+    char_end=20363,
+    heading_path=("Maintenance", "Seals"),
+    score=0.0311,
+    sources=(Source("bm25", 1, 7.4), Source("vectors", 2, 0.71)),
+)
+_ENTITY = EntityEvidence(
+    "Press 4", "Machine", "A hydraulic press in hall B.", (UUID(DOCUMENT_ID),), (Source("graph", 1),)
+)
+_RELATION = RelationEvidence(
+    "Press 4", "Seal", "The seals of press 4 wear out.", "wear", 1.0, (UUID(DOCUMENT_ID),), (Source("graph", 1),)
+)
+QueryAnswer.model_config["json_schema_extra"] = {
+    "examples": [
+        {
+            "mode": "mix",
+            "context": "## Entities\n- Press 4 (Machine): A hydraulic press in hall B.\n\n## Passages\n"
+            "[1] Maintenance handbook › Maintenance › Seals › page 9\n"
+            "The seals of press 4 are replaced every 2,000 hours.",
+            "context_tokens": 62,
+            "citations": [Citation.of(1, _PASSAGE, WorkspaceId(UUID(WORKSPACE_ID))).model_dump(mode="json")],
+            "evidence": {
+                "passages": [PassageFound.model_validate(_PASSAGE).model_dump(mode="json")],
+                "entities": [EntityFound.model_validate(_ENTITY).model_dump(mode="json")],
+                "relations": [RelationFound.model_validate(_RELATION).model_dump(mode="json")],
+            },
+            "timings_ms": {"open": 3.1, "keywords": 0.4, "retrieve": 48.0, "render": 1.2, "total": 61.7},
+            "usage": {"model_calls": 0, "embedding_calls": 1, "tokens_in": 14, "tokens_out": 0},
+            "notes": [],
+            "details": {},
+        }
+    ]
+}
+QueryAnswer.model_rebuild(force=True)

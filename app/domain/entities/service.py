@@ -1,0 +1,63 @@
+"""Browses the entities of a workspace's graph, and merges them under the workspace's write lease."""
+
+from collections.abc import Sequence
+
+from app.db.base import TenantId, WorkspaceId
+from app.db.session import Database
+from app.domain.documents.repository import DocumentRepository
+from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.usage.repository import UsageLedger
+from app.domain.workspaces.opening import WorkspaceOpener
+from app.domain.workspaces.repository import WorkspaceRepository
+from app.domain.workspaces.service import refuse_deleting
+from app.providers.usage import meter_usage
+from app.retrieval.contract import EngineOff, EngineWorkspace, Entities, EntityDetail, EntitySummary, MergeRequest
+
+# A merge takes seconds where an insert may take minutes: better to say "busy" than to keep the caller hanging.
+LEASE_WAIT_SECONDS = 10
+
+
+class EntityService:
+    def __init__(
+        self, database: Database, workspaces: WorkspaceOpener, entities: Entities, leases: WorkspaceLeases
+    ) -> None:
+        self._database = database
+        self._workspaces = workspaces
+        self._entities = entities
+        self._leases = leases
+
+    async def list(
+        self,
+        tenant_id: TenantId,
+        workspace_id: WorkspaceId,
+        *,
+        prefix: str | None,
+        after: str | None,
+        limit: int,
+    ) -> Sequence[EntitySummary]:
+        """By name, from the first after `after`. Raises WorkspaceNotFound or EngineOff."""
+        workspace = await self._open(tenant_id, workspace_id)
+        return await self._entities.list(workspace, prefix=prefix, after=after, limit=limit)
+
+    async def get(self, tenant_id: TenantId, workspace_id: WorkspaceId, name: str) -> EntityDetail:
+        """Raises WorkspaceNotFound, EngineOff or EntityNotFound."""
+        return await self._entities.get(await self._open(tenant_id, workspace_id), name)
+
+    async def merge(self, tenant_id: TenantId, workspace_id: WorkspaceId, request: MergeRequest) -> EntityDetail:
+        """All or nothing of it. Raises EntityNotFound or InvalidMerge with nothing changed, and WorkspaceBusy."""
+        workspace = await self._open(tenant_id, workspace_id)
+        with meter_usage() as meter:
+            async with self._leases.hold(workspace.ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
+                merged = await self._entities.merge(workspace, request, lease)
+        async with self._database.tenant(tenant_id) as session:
+            await UsageLedger(session).add(meter, workspace_id)
+            await DocumentRepository(session, workspace_id).bump_corpus_version()
+        return merged
+
+    async def _open(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> EngineWorkspace:
+        async with self._database.tenant(tenant_id) as session:
+            record = await WorkspaceRepository(session).get(workspace_id)
+        refuse_deleting(record.row)
+        if "graph" not in record.row.engines:
+            raise EngineOff("Entities belong to the graph, which this workspace does not have.", engine="graph")
+        return await self._workspaces.engine_workspace(record)

@@ -1,0 +1,142 @@
+"""Answers a question with evidence: opens the workspace, asks the engine of the mode, renders, and writes the ledger."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from app.db.base import TenantId, WorkspaceId
+from app.db.session import Database
+from app.domain.queries.context import Budgets, RenderedContext, render_context
+from app.domain.queries.repository import TrustedDocuments
+from app.domain.usage.repository import UsageLedger
+from app.domain.workspaces.opening import WorkspaceOpener
+from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
+from app.domain.workspaces.service import refuse_deleting
+from app.errors import Invalid
+from app.providers.usage import UsageMeter, meter_usage
+from app.retrieval.contract import MODES, EngineWorkspace, Keywords, SearchRequest, SearchResult
+from app.retrieval.registry import SearchRegistry
+from app.text.tokens import count_tokens
+
+
+class KeywordsNotUsed(Invalid):
+    """Keywords steer the graph modes; the mode of this query has no use for them."""
+
+    code = "keywords_not_used"
+    title = "The mode takes no keywords"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked. `mode` None is the workspace's default; budgets are in tokens of the rendered context."""
+
+    query: str
+    mode: str | None
+    top_k: int
+    graph_top_k: int
+    max_entity_tokens: int
+    max_relation_tokens: int
+    max_total_tokens: int
+    keywords: Keywords | Literal["llm"] | None
+    include_partial: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Evidence and its rendering, what it took, and what the reader should know about it."""
+
+    mode: str
+    result: SearchResult
+    context: RenderedContext
+    timings_ms: Mapping[str, float]
+    usage: UsageMeter
+    notes: tuple[str, ...]
+
+
+class QueryService:
+    def __init__(self, database: Database, workspaces: WorkspaceOpener, searches: SearchRegistry) -> None:
+        self._database = database
+        self._workspaces = workspaces
+        self._searches = searches
+
+    async def ask(self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question) -> Answer:
+        """No transaction is open while a model is asked.
+
+        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff or KeywordsNotUsed.
+        """
+        started = time.perf_counter()
+        async with self._database.tenant(tenant_id) as session:
+            record = await WorkspaceRepository(session).get(workspace_id)
+        refuse_deleting(record.row)
+        request = _search_request(record, question)
+        search = self._searches.search_for(request.mode, record.row.engines)
+        workspace = await self._workspaces.engine_workspace(record)
+        opened = time.perf_counter()
+        with meter_usage() as meter:
+            try:
+                result = await search.search(workspace, request)
+            finally:
+                await self._write_ledger(tenant_id, workspace_id, meter)
+        found = time.perf_counter()
+        budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
+        context = render_context(result, budgets, count_tokens)
+        ended = time.perf_counter()
+        stages = {"open": opened - started, "render": ended - found, "total": ended - started}
+        return Answer(
+            mode=request.mode,
+            result=result,
+            context=context,
+            timings_ms={**result.stage_ms, **{name: seconds * 1000 for name, seconds in stages.items()}},
+            usage=meter,
+            notes=await self._notes(workspace, request, result, context),
+        )
+
+    async def _write_ledger(self, tenant_id: TenantId, workspace_id: WorkspaceId, meter: UsageMeter) -> None:
+        if meter.totals:
+            async with self._database.tenant(tenant_id) as session:
+                await UsageLedger(session).add(meter, workspace_id)
+
+    async def _notes(
+        self, workspace: EngineWorkspace, request: SearchRequest, result: SearchResult, context: RenderedContext
+    ) -> tuple[str, ...]:
+        engine = MODES[request.mode]
+        notes = list(result.notes)
+        if not (result.passages or result.entities or result.relations):
+            async with self._database.tenant(workspace.ref.tenant_id) as session:
+                if not await TrustedDocuments(session).count(workspace.ref.workspace_id, engine):
+                    notes.append(f"No document of this workspace is ready for the {engine} engine yet.")
+        if result.withheld:
+            notes.append(f"{result.withheld} pieces of evidence are withheld: their documents are not trusted now.")
+        if (cut := context.cut.sentence()) is not None:
+            notes.append(cut)
+        if offline := _offline_models(workspace, request.mode):
+            notes.append(
+                f"Made with offline models ({', '.join(offline)}): rules and small shipped models, not a language model."
+            )
+        return tuple(notes)
+
+
+def _search_request(record: WorkspaceRecord, question: Question) -> SearchRequest:
+    mode = question.mode or record.row.default_mode
+    if question.keywords is not None and MODES.get(mode, "graph") != "graph":
+        raise KeywordsNotUsed(f"The mode {mode!r} takes no keywords; leave them out.", mode=mode)
+    return SearchRequest(
+        query=question.query,
+        mode=mode,
+        top_k=question.top_k,
+        graph_top_k=question.graph_top_k,
+        max_entity_tokens=question.max_entity_tokens,
+        max_relation_tokens=question.max_relation_tokens,
+        max_total_tokens=question.max_total_tokens,
+        keywords=question.keywords,
+        include_partial=question.include_partial,
+    )
+
+
+def _offline_models(workspace: EngineWorkspace, mode: str) -> list[str]:
+    """Names of the offline models that this answer stands on, at indexing or now."""
+    models = [workspace.embedding.profile]
+    if MODES[mode] == "graph" and workspace.chat is not None:
+        models.append(workspace.chat.profile)
+    return [model.name for model in models if model.is_offline]

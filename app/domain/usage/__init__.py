@@ -1,0 +1,1 @@
+"""What model calls have cost, by tenant and workspace."""
