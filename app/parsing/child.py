@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from app.parsing.builder import SourceBuilder
 from app.parsing.errors import ParseFailed
@@ -25,11 +26,13 @@ _GRACE_SECONDS = 5
 def main(arguments: list[str]) -> int:
     job = read_job(Path(arguments[0]))
     result = Path(arguments[1])
-    _limit_resources(job.limits)
     # openpyxl imports numpy where it finds it, only to know its number types: 100 ms and 60 MB for nothing.
     sys.modules["numpy"] = None  # type: ignore[assignment]  # makes the import fail as if it were absent
+    # Outside the handlers below: a library that is missing is no fault of the document.
+    parser = importlib.import_module(f"app.parsing.parsers.{job.format_name}_file")
+    _limit_resources(job.limits)
     try:
-        write_source(result, _parse(job))
+        write_source(result, _parse(parser, job))
     except ParseFailed as failure:
         write_failure(result, failure)
     except MemoryError:
@@ -77,8 +80,7 @@ def memory_failure(limits: ParseLimits) -> ParseFailed:
     )
 
 
-def _parse(job: ParseJob) -> SourceText:
-    parser = importlib.import_module(f"app.parsing.parsers.{job.format_name}_file")
+def _parse(parser: ModuleType, job: ParseJob) -> SourceText:
     builder = SourceBuilder(job.limits.max_text_chars)
     parser.parse(job, builder)
     source = builder.build()

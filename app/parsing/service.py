@@ -87,7 +87,10 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def _failure_of(status: int, limits: ParseLimits) -> ParseFailed:
+def _failure_of(status: int, limits: ParseLimits) -> Exception:
+    if status > 0:
+        # The child reports whatever a document does to it; only its own start can end like this.
+        return RuntimeError(f"the parsing process could not start: exit status {status}")
     if -status == signal.SIGXCPU or -status == signal.SIGALRM:
         return _timeout_failure(limits)
     if -status == signal.SIGKILL:

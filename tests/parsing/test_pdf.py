@@ -46,6 +46,20 @@ async def test_running_headers_and_page_numbers_are_dropped(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
+async def test_headings_that_differ_by_number_only_are_no_running_headers(tmp_path: Path) -> None:
+    pages = [item for number in range(1, 5) for item in (f"# Step {number}", f"Turn screw {number}.", "---")]
+    source = await parse(tmp_path, "a.pdf", pdf(*pages))
+    assert [block.heading_path for block in body(source)] == [(f"Step {number}",) for number in range(1, 5)]
+
+
+async def test_entries_of_a_table_of_contents_are_no_headings(tmp_path: Path) -> None:
+    content = pdf(
+        "# Contents", "<b>1 Introduction . . . . . . . . . . . . 5</b>", "2 Terms .............. 9", "Body. " * 60
+    )
+    source = await parse(tmp_path, "a.pdf", content)
+    assert [block.text for block in body(source)][:2] == ["1 Introduction … 5", "2 Terms … 9"]
+
+
 async def test_a_sentence_over_a_page_break_is_one_sentence_on_two_pages(tmp_path: Path) -> None:
     content = pdf("The sentence begins on this page and", "---", "ends on the next one. Done here.")
     source = await parse(tmp_path, "a.pdf", content)

@@ -17,7 +17,10 @@ _PARAGRAPH_GAP: Final = 1.35
 _TERMINAL: Final = tuple('.!?:;。！？：；…؟।"”»」』)）')
 _BULLET: Final = re.compile(r"(?:[•·▪●○■□–—*-]|\(?\d{1,3}[.)]|[a-z]\))\s")
 _CJK_EDGE: Final = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff65]")
-_DIGITS: Final = re.compile(r"\d+")
+_NUMBER: Final = re.compile(r"\d+|^[ivxlc]{1,6}$")
+# The dots between an entry of a table of contents and its page.
+_LEADER: Final = re.compile(r"\s*(?:\.\s?){4,}\s*")
+_LEADER_MARK: Final = " … "
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ class Page:
 
 def add_pages(out: SourceBuilder, pages: list[Page]) -> None:
     """Adds all pages; a paragraph that runs over a page break goes on in a block marked so."""
-    pages = _without_running_lines(pages)
     style = _Style.of(pages)
+    pages = _without_running_lines(pages, style.size)
     is_open = False
     for page in pages:
         for index, group in enumerate(_paragraphs(page.lines, style)):
@@ -57,26 +60,36 @@ def add_pages(out: SourceBuilder, pages: list[Page]) -> None:
             is_open = not text.endswith(_TERMINAL)
 
 
-def _without_running_lines(pages: list[Page]) -> list[Page]:
-    """Drops headers and footers: lines in the margins that stand, but for numbers, on most pages."""
+def _without_running_lines(pages: list[Page], body_size: float) -> list[Page]:
+    """Drops headers and footers: lines that stand, but for numbers, at the edge of most pages."""
     if len(pages) < 2:
         return pages
-    counts: Counter[str] = Counter()
-    for page in pages:
-        counts.update({_DIGITS.sub("#", line.text) for line in page.lines if _in_margin(line, page)})
+    outer = [_outer_lines(page, body_size) for page in pages]
+    counts = Counter(text for lines in outer for text in set(lines.values()))
     running = {text for text, count in counts.items() if count * 2 > len(pages)}
     return [
         Page(
             page.number,
             page.height,
-            [line for line in page.lines if not (_in_margin(line, page) and _DIGITS.sub("#", line.text) in running)],
+            [line for index, line in enumerate(page.lines) if lines.get(index) not in running],
         )
-        for page in pages
+        for page, lines in zip(pages, outer, strict=True)
     ]
 
 
-def _in_margin(line: Line, page: Page) -> bool:
-    return not page.height * _MARGIN < line.baseline < page.height * (1 - _MARGIN)
+def _outer_lines(page: Page, body_size: float) -> dict[int, str]:
+    """Small lines in the margins, and the highest and lowest line where they are bare numbers; numbers as `#`."""
+    heights = [line.baseline for line in page.lines]
+    top, bottom = max(heights, default=0.0), min(heights, default=0.0)
+    upper, lower = page.height * (1 - _MARGIN), page.height * _MARGIN
+    found: dict[int, str] = {}
+    for index, line in enumerate(page.lines):
+        text = _NUMBER.sub("#", line.text)
+        is_number = text == "#" and line.baseline in (top, bottom)
+        is_marginal = not lower < line.baseline < upper and line.size < body_size * _LARGER
+        if is_number or is_marginal:
+            found[index] = text
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,12 @@ class _Style:
 
     def level(self, group: list[Line], text: str) -> int | None:
         """The heading level of a group of lines, from 1; None for body text."""
-        if len(group) > 3 or len(text) > _LONGEST_HEADING or not any(character.isalpha() for character in text):
+        if (
+            len(group) > 3
+            or len(text) > _LONGEST_HEADING
+            or _LEADER_MARK in text
+            or not any(character.isalpha() for character in text)
+        ):
             return None
         size = group[0].size
         if size in self.heading_sizes:
@@ -163,7 +181,7 @@ def _join(lines: list[Line]) -> str:
             parts.append("" if following[:1].islower() else "-")
         elif following and not (_CJK_EDGE.match(line.text[-1]) and _CJK_EDGE.match(following[0])):
             parts.append(" ")
-    return "".join(parts)
+    return _LEADER.sub(_LEADER_MARK, "".join(parts))
 
 
 def _runs_on(text: str) -> bool:
