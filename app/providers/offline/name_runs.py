@@ -17,6 +17,7 @@ _EXTENDING: Final = frozenset({"and", "for", "on", "of", "the"})
 _GERMAN_SPLITTING: Final = _SPLITTING | {"der", "von", "den", "de", "la"}
 _OPENING_MARKS: Final = "\"'“„«»‘:"
 _MAX_EXTENDED_TOKENS: Final = 9
+_MIN_ADJECTIVE_CHARS: Final = 4
 _ABBREVIATION: Final = re.compile(r"^(?:[A-Z]\.)+[A-Z]$")
 
 
@@ -49,7 +50,9 @@ class Candidate:
         return [token.text.removesuffix("'s").removesuffix("’s") for token in self.tokens]
 
     def part(self, start: int, end: int) -> "Candidate":
-        """The candidate of some of its tokens."""
+        """The candidate of some of its tokens, connectors at the start left out."""
+        while start < end - 1 and self.tokens[start].text.islower():
+            start += 1
         before = normalise(self.tokens[start - 1].text) if start else self.before
         return Candidate(
             self.sentence, self.source, self.tokens[start:end], before,
@@ -100,9 +103,18 @@ def _pieces(run: Sequence[Token], splitting: frozenset[str]) -> Iterator[list[To
 def _trimmed(piece: list[Token]) -> list[Token]:
     while piece and piece[-1].text.islower():
         piece = piece[:-1]
-    while piece and (piece[0].text.islower() or normalise(piece[0].text) in FUNCTION_WORDS):
+    while piece and (piece[0].text.islower() or _is_loose(piece)):
         piece = piece[1:]
     return piece
+
+
+def _is_loose(piece: Sequence[Token]) -> bool:
+    """Whether the first word is none of the name: a function word alone, or an adjective such as `French-speaking`."""
+    word = piece[0].text
+    if len(piece) == 1 and not word.isupper() and normalise(word) in FUNCTION_WORDS:
+        return True
+    ending = word.rsplit("-", 1)[1] if "-" in word else ""
+    return len(ending) >= _MIN_ADJECTIVE_CHARS and ending.islower() and ending.isascii()
 
 
 def _extended(piece: list[Token], found: Sequence[Token], positions: dict[int, int], sentence: str) -> list[Token]:

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from app.text.concepts.caseless import caseless_words
 from app.text.concepts.names import MAX_NAME_TOKENS, NameRun, is_identifier, name_runs, parts
-from app.text.concepts.stopwords import STOP_WORDS
+from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
 from app.text.concepts.words import Script, Token, normalise, tokens
 
 MIN_WORD_CHARS = 4
@@ -71,8 +71,11 @@ def extract_concepts(sentences: Sequence[str], title: str = "") -> list[Concept]
     """The concepts of a text in order of first appearance, those of the title first."""
     drafts: dict[str, _Draft] = {}
     name = title_text(title)
-    if normal := normalise(name)[:MAX_CONCEPT_CHARS]:
-        drafts[normal] = _Draft(name, ConceptKind.NAME, is_caseless=False, in_title=True, is_title=True)
+    for form in _title_forms(name):
+        drafts[normalise(form)[:MAX_CONCEPT_CHARS]] = _Draft(
+            form, ConceptKind.NAME, is_caseless=False, in_title=True, is_title=True
+        )
+    if drafts:
         for surface, kind, caseless in _mentions(name):
             _note(drafts, surface, kind, caseless).in_title = True
     for index, sentence in enumerate(sentences):
@@ -104,6 +107,17 @@ def query_concepts(query: str) -> list[Concept]:
                 Concept(concept_key(normal), normal, surface, ConceptKind.PHRASE, (0,), 1, False, False, False)
             )
     return concepts
+
+
+def _title_forms(name: str) -> Iterator[str]:
+    """A title as it stands, and without its article, for texts speak of ``The Silver Tide`` as ``Silver Tide`` too."""
+    if normalise(name):
+        yield name
+    first = next(tokens(name), None)
+    if first is not None and first.start == 0 and normalise(first.text) in FUNCTION_WORDS:
+        rest = name[first.end :].strip()
+        if rest and any(char.isalnum() for char in rest):
+            yield rest
 
 
 def _note(drafts: dict[str, _Draft], surface: str, kind: ConceptKind, is_caseless: bool) -> _Draft:

@@ -14,6 +14,13 @@ CONNECTORS = frozenset({
 })
 # fmt: on
 _MAX_CONNECTORS_IN_ROW = 2
+_ROMANCE_ARTICLES = frozenset(
+    {"el", "la", "las", "le", "les", "lo", "los", "il", "da", "do", "des", "du", "de", "del", "di"}
+)
+_ROMANCE_WORDS = frozenset(
+    {"de", "la", "que", "en", "el", "los", "les", "des", "est", "et", "una", "une", "di", "che", "em", "os", "e"}
+)
+_MIN_ROMANCE_WORDS = 2
 _INITIAL_CHARS = 2
 _IDENTIFIER_CHARS = frozenset("_+#")
 
@@ -54,7 +61,7 @@ def name_runs(sentence: str, found: Sequence[Token]) -> Iterator[NameRun]:
         run = list(found[position:end])
         starts_sentence = position == 0
         droppable = FUNCTION_WORDS if starts_sentence else STOP_WORDS
-        while run and normalise(run[0].text) in droppable and not _is_acronym(run[0].text):
+        while run and _is_dropped(run, droppable, found):
             run.pop(0)
             starts_sentence = False
         if run:
@@ -94,6 +101,17 @@ def _joins(sentence: str, left: Token, right: Token) -> bool:
     if gap == ". ":
         return len(left.text) <= _INITIAL_CHARS and left.text[0].isupper()
     return gap.isspace() and "\n" not in gap
+
+
+def _is_dropped(run: Sequence[Token], droppable: frozenset[str], sentence: Sequence[Token]) -> bool:
+    """Whether the first word of a run is a function word with a capital from its place, and no part of the name."""
+    word = normalise(run[0].text)
+    if word not in droppable or _is_acronym(run[0].text):
+        return False
+    if len(run) > 1 and word in _ROMANCE_ARTICLES:
+        # Los Angeles and La Paz keep theirs, unless the whole sentence is in such a language.
+        return sum(token.text in _ROMANCE_WORDS for token in sentence) >= _MIN_ROMANCE_WORDS
+    return True
 
 
 def _is_acronym(text: str) -> bool:
