@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import typer
 
-from app.cli import migrate, models
+from app.cli import keys, migrate, models, tenants
 from app.errors import AppError
 
 # The development stack needs packages of the extra `dev`, which a production image does not have.
@@ -21,7 +21,8 @@ app = typer.Typer(
 app.command("migrate")(migrate.migrate)
 app.add_typer(migrate.database_commands, name="db")
 app.add_typer(models.model_commands, name="model")
-app.add_typer(models.model_commands, name="model")
+app.add_typer(tenants.tenant_commands, name="tenant")
+app.add_typer(keys.key_commands, name="key")
 
 EXPECTED: tuple[type[Exception], ...] = (AppError,)
 if HAS_DEVSTACK:

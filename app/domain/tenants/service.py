@@ -3,6 +3,8 @@
 from datetime import datetime
 from uuid import UUID
 
+from sqlalchemy.exc import IntegrityError
+
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import ApiKey, Tenant
 from app.db.session import Database
@@ -32,6 +34,11 @@ class TenantNotFound(NotFound):
 class TenantExists(Conflict):
     code = "tenant_exists"
     title = "A tenant of this name exists"
+
+
+class KeyTargetMissing(NotFound):
+    code = "workspace_not_found"
+    title = "Workspace not found"
 
 
 class KeyNotFound(NotFound):
@@ -97,17 +104,23 @@ class TenantService:
         workspace_id: UUID | None = None,
         expires_at: datetime | None = None,
     ) -> str:
-        """The text of a new key. It is shown this once: only the hash of its secret is kept."""
+        """The text of a new key. It is shown this once: only the hash of its secret is kept.
+
+        Raises KeyTargetMissing if the tenant has no such workspace.
+        """
         key = new_key()
-        async with self._database.tenant(tenant_id) as session:
-            await KeyRepository(session).add(
-                name=name,
-                prefix=key.prefix,
-                secret_hash=hash_secret(key.secret),
-                role=role,
-                workspace_id=workspace_id,
-                expires_at=expires_at,
-            )
+        try:
+            async with self._database.tenant(tenant_id) as session:
+                await KeyRepository(session).add(
+                    name=name,
+                    prefix=key.prefix,
+                    secret_hash=hash_secret(key.secret),
+                    role=role,
+                    workspace_id=workspace_id,
+                    expires_at=expires_at,
+                )
+        except IntegrityError:
+            raise KeyTargetMissing(f"This tenant has no workspace {workspace_id}.") from None
         return key.text
 
     async def list_keys(self, tenant_id: UUID) -> list[ApiKey]:
