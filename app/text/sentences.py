@@ -79,16 +79,19 @@ def _is_latin_end(text: str, mark: int, after: int, left: int, stop: int) -> boo
     if text[mark] != "." or after - mark > 1:
         return True
     before = _WORD_BEFORE.search(text[max(left, mark - _LOOK_BACK) : mark])
-    return before is None or not _is_abbreviation(before[0], word)
+    if before is None:
+        return True
+    is_first = mark - len(before[0]) - left <= 1
+    return not _is_abbreviation(before[0], word, is_first=is_first)
 
 
-def _is_abbreviation(before: str, following: str) -> bool:
+def _is_abbreviation(before: str, following: str, *, is_first: bool) -> bool:
     bare = before.casefold()
     if bare in ABBREVIATIONS or (bare in NUMBER_ABBREVIATIONS and following[:1].isdigit()):
         return True
     if bare.isdecimal():
-        # "am 3. Oktober", "1. Introduction": an ordinal or a list number rather than an end.
-        return len(bare) <= 2
+        # "am 3. Oktober", "1. Introduction": an ordinal or a list number; "on pages 9-18. The" is an end.
+        return len(bare) <= 2 and (is_first or following not in SENTENCE_STARTERS)
     if len(before) == 1 and before.isupper():
         return True
     if bare in OPEN_ABBREVIATIONS or ("." in before and all(len(part) <= 2 for part in before.split("."))):

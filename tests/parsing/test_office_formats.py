@@ -7,6 +7,9 @@ from pathlib import Path
 import docx
 import openpyxl
 from docx.document import Document
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from pptx import Presentation
@@ -63,6 +66,18 @@ async def test_word_keeps_inserted_text_and_content_controls_and_drops_deleted_t
         "<w:ins><w:r><w:t>inserted</w:t></w:r></w:ins><w:del><w:r><w:delText>deleted</w:delText></w:r></w:del></w:p>"
     ))  # fmt: skip
     assert (await parse(tmp_path, "a.docx", saved(document))).text == "In a control.\n\nKept inserted"
+
+
+async def test_word_footnotes_follow_the_text(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_heading("Claim", 1)
+    document.add_paragraph("It is so.")
+    notes = f"<w:footnotes {nsdecls('w')}><w:footnote w:id='1'><w:p><w:r><w:t>See Smith.</w:t></w:r></w:p></w:footnote></w:footnotes>"
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"
+    part = Part(PackURI("/word/footnotes.xml"), kind, notes.encode(), document.part.package)
+    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    source = await parse(tmp_path, "a.docx", saved(document))
+    assert (source.blocks[-1].text, source.blocks[-1].heading_path) == ("- See Smith.", ())
 
 
 async def test_word_headings_of_a_chinese_template_are_headings(tmp_path: Path) -> None:

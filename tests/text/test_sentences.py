@@ -20,6 +20,8 @@ from app.text.sentences import sentence_spans, split_sentences
         ("He said no. Then he left.", ["He said no.", "Then he left."]),
         ("Look at No. 5 and Fig. 3 again.", ["Look at No. 5 and Fig. 3 again."]),
         ("It ended in 1999. The war was over.", ["It ended in 1999.", "The war was over."]),
+        ("1. The first. 2. The second.", ["1. The first.", "2. The second."]),
+        ("See pages 9–18. The rest is lost.", ["See pages 9–18.", "The rest is lost."]),
         ('"Why?" he asked. "Because."', ['"Why?" he asked.', '"Because."']),
         ("Am 3. Oktober kam Dr. Müller z.B. nach Bonn. Er blieb.",
          ["Am 3. Oktober kam Dr. Müller z.B. nach Bonn.", "Er blieb."]),

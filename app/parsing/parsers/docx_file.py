@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import docx
+from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 
 from app.parsing.builder import SourceBuilder
@@ -33,6 +34,17 @@ def parse(job: ParseJob, out: SourceBuilder) -> None:
     document = docx.Document(str(job.path))
     out.title = document.core_properties.title
     _Reader(out, _heading_levels(document)).run(document.element.body)
+    out.close_headings(0)
+    for notes in _notes(document):
+        out.block("list", notes)
+
+
+def _notes(document: Any) -> Iterator[str]:
+    """Footnotes and endnotes, one a line: python-docx has no access to them."""
+    for part in document.part.package.iter_parts():
+        if str(part.partname) in ("/word/footnotes.xml", "/word/endnotes.xml"):
+            lines = (one_line(_text_of(note)) for note in parse_xml(part.blob))
+            yield "\n".join(f"- {line}" for line in lines if line)
 
 
 def _heading_levels(document: Any) -> dict[str, int]:
