@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import select, text
+import asyncpg
+from sqlalchemy import select, text, update
 
 from app.blobs.store import BlobStore, blob_key
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Document, IndexState, Version
+from app.db.models import Blob, Document, IndexState, Version, Workspace
 from app.db.session import Database
 from app.jobs import IndexGraph, ProcessVersion
 from app.retrieval.contract import Engine
@@ -91,7 +92,7 @@ class Uploads:
         """Rows of `table` that name the upload's version."""
         async with self.database.tenant(self.tenant_id) as session:
             found = await session.scalar(
-                text(f"SELECT count(*) FROM {table} WHERE version_id = :version"),  # noqa: S608 - a name from the test
+                text(f"SELECT count(*) FROM {table} WHERE version_id = :version"),
                 {"version": upload.version_id},
             )
         return int(found or 0)
@@ -107,6 +108,30 @@ class Uploads:
             if all(state.state not in OPEN for state in states):
                 return states
             await asyncio.sleep(0.1)
+
+    async def change_settings(self, workspace_id: WorkspaceId, settings: dict[str, Any]) -> None:
+        async with self.database.tenant(self.tenant_id) as session:
+            await session.execute(update(Workspace).where(Workspace.id == workspace_id).values(settings=settings))
+
+    async def engine_rows(self, workspace_id: WorkspaceId, engine_url: str) -> dict[str, int]:
+        """Rows of the workspace in each of the graph engine's tables, but for cached answers of the model."""
+        connection = await asyncpg.connect(engine_url)
+        try:
+            name = f"w_{workspace_id.hex}"
+            await connection.execute("SELECT set_config('app.workspace', $1, false)", name)
+            tables = await connection.fetch(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'lightrag%' AND relname NOT LIKE '%cache'"
+            )
+            counts = {
+                row["relname"]: await connection.fetchval(
+                    f"SELECT count(*) FROM {row['relname']} WHERE workspace = $1",
+                    name,
+                )
+                for row in tables
+            }
+        finally:
+            await connection.close()
+        return {table: count for table, count in counts.items() if count}
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

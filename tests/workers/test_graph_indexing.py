@@ -1,0 +1,177 @@
+"""From chunks to the graph: honest partials, retries that pay for the missing only, time limits that leave nothing."""
+
+from uuid import uuid4
+
+import pytest
+
+from app.bootstrap import Worker
+from app.db.base import WorkspaceId
+from app.db.provision import DatabaseUrls
+from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.ingestion.states import IndexStates
+from app.jobs import PurgeGraphVersion
+from tests.factories import Tenancy
+from tests.fakes.stub_process import StubServer
+from tests.workers.uploads import Upload, Uploads
+from workers.task import attempt
+
+CHUNKS = 6
+GRAPH = ("lazy", "graph")
+SMALL_CHUNKS = {"chunk_strategy": "sentence", "chunk_tokens": 200}
+
+
+def report(chunks: int = CHUNKS) -> str:
+    """A document of so many chunks under `SMALL_CHUNKS`, each with names of its own and one shared name."""
+    name = uuid4().hex[:6].capitalize()
+    filler = " It was noted in the log of the yard and read again in the evening by the people on watch." * 3
+    return "\n\n".join(
+        f"# Voyage {n}\n\nCaptain Marker{n} of the ship Albatross{n}{name} met Governor Halloran.{filler}"
+        for n in range(chunks)
+    )
+
+
+async def run_graph(worker: Worker, upload: Upload) -> float | None:
+    return await attempt(worker.jobs, upload.index_graph, runs=1)
+
+
+async def retry(uploads: Uploads, upload: Upload) -> bool:
+    async with uploads.database.tenant(uploads.tenant_id) as session:
+        return await IndexStates(session).retry(upload.version_id, "graph")
+
+
+@pytest.fixture
+async def stub_workspace(tenancy: Tenancy, stub_chat: str) -> WorkspaceId:
+    return await tenancy.add_workspace(engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS)
+
+
+async def extracted_text(worker: Worker, uploads: Uploads, workspace_id: WorkspaceId) -> Upload:
+    """An upload whose text is there and whose graph is due."""
+    upload = await uploads.add(workspace_id, report(), "report.md", engines=GRAPH)
+    await attempt(worker.jobs, upload.process, runs=1)
+    assert await uploads.count("chunks", upload) == CHUNKS
+    return upload
+
+
+async def test_a_graph_becomes_ready_and_its_calls_are_counted(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer
+) -> None:
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    assert await run_graph(worker, upload) is None
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.cleanliness, state.chunks_done, state.chunks_total) == ("ready", "clean", CHUNKS, CHUNKS)
+    assert state.model_calls == stub_llm.stats()["calls"]["extract"] == CHUNKS
+    assert state.tokens_in > 0
+    assert await uploads.count("live_versions", upload) == 2
+    spent = "SELECT sum(calls) FROM usage_events WHERE version_id = :version AND purpose = 'extract'"
+    assert await uploads.scalar(spent, version=upload.version_id) == CHUNKS
+
+
+async def test_nonsense_for_one_chunk_makes_a_partial_index_and_a_retry_pays_for_that_chunk(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer
+) -> None:
+    """C18."""
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    stub_llm.set_faults(
+        {"match": "Marker3", "kind": "extract", "body": "As you wish: nothing of note here.", "times": 9}
+    )
+    assert await run_graph(worker, upload) is None
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.error_code) == ("partial", "partial_extraction")
+    assert (state.chunks_done, state.chunks_total) == (CHUNKS - 1, CHUNKS)
+    assert state.error_detail
+    assert f"1 of {CHUNKS} chunks" in state.error_detail
+    before = stub_llm.stats()["calls"]["extract"]
+    stub_llm.reset()
+    assert await retry(uploads, upload)
+    await run_graph(worker, upload)
+    assert (await uploads.state(upload, "graph")).state == "ready"
+    assert stub_llm.stats()["calls"]["extract"] == 1
+    assert before == CHUNKS
+
+
+async def test_a_time_limit_half_way_keeps_what_was_done(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, stub_chat: str, stub_llm: StubServer
+) -> None:
+    """C19."""
+    workspace_id = await tenancy.add_workspace(
+        engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS | {"extract_timeout_seconds": 2}
+    )
+    upload = await extracted_text(worker, uploads, workspace_id)
+    for n in (1, 4):
+        stub_llm.set_faults({"match": f"Marker{n} ", "kind": "extract", "delay_ms": 4500, "times": 1})
+    await run_graph(worker, upload)
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.chunks_done) == ("partial", CHUNKS - 2)
+    assert "extract_timeout" in str(state.error_detail)
+    assert await retry(uploads, upload)
+    await run_graph(worker, upload)
+    assert (await uploads.state(upload, "graph")).state == "ready"
+    assert stub_llm.stats()["calls"]["extract"] == CHUNKS + 2
+
+
+async def test_a_document_of_which_nothing_can_be_extracted_has_failed(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer
+) -> None:
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    stub_llm.set_faults({"kind": "extract", "body": "I cannot help with that.", "times": 99})
+    assert await run_graph(worker, upload) is None
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.error_code, state.cleanliness) == ("failed", "extraction_failed", "clean")
+    assert (await uploads.state(upload, "lazy")).state == "ready"
+
+
+async def test_a_provider_that_is_down_is_asked_again_and_named_in_the_end(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer
+) -> None:
+    """C21."""
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    stub_llm.set_faults({"kind": "extract", "status": 503, "times": 999})
+    delays = [await run_graph(worker, upload) for _ in range(5)]
+    assert delays[-1] is None
+    assert [delay for delay in delays[:-1] if not delay] == []
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.error_code, state.attempts) == ("failed", "model_unavailable", 5)
+    assert "503" in str(state.error_detail)
+    stub_llm.reset()
+    assert await retry(uploads, upload)
+    await run_graph(worker, upload)
+    assert (await uploads.state(upload, "graph")).state == "ready"
+    assert stub_llm.stats()["repeated_extractions"] == 0
+
+
+async def test_a_merge_that_takes_too_long_is_untrusted_purged_and_can_be_retried_for_nothing(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, urls: DatabaseUrls, stub_chat: str, stub_llm: StubServer
+) -> None:
+    workspace_id = await tenancy.add_workspace(
+        engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS | {"merge_timeout_seconds": 0.05}
+    )
+    upload = await extracted_text(worker, uploads, workspace_id)
+    assert await run_graph(worker, upload) is None
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.error_code) == ("failed", "timeout_may_have_partial_index")
+    assert state.cleanliness == "purging"
+    assert not await retry(uploads, upload)
+    purge = PurgeGraphVersion(upload.tenant_id, upload.workspace_id, upload.version_id)
+    assert await attempt(worker.jobs, purge, runs=1) is None
+    assert (await uploads.state(upload, "graph")).cleanliness == "clean"
+    assert await uploads.engine_rows(workspace_id, urls.engine) == {}
+    await uploads.change_settings(workspace_id, SMALL_CHUNKS)
+    assert await retry(uploads, upload)
+    await run_graph(worker, upload)
+    assert (await uploads.state(upload, "graph")).state == "ready"
+    assert stub_llm.stats()["calls"]["extract"] == CHUNKS
+
+
+async def test_a_version_whose_workspace_is_busy_waits_without_a_slot(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId
+) -> None:
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    reference = (await worker.container.workspaces.open(upload.tenant_id, stub_workspace)).ref
+    async with WorkspaceLeases(worker.container.database, 60).hold(reference, wait_seconds=0):
+        assert await run_graph(worker, upload) is None
+        state = await uploads.state(upload, "graph")
+        assert (state.state, state.stage, state.attempts) == ("queued", "waiting_for_workspace", 0)
+        waiting = await worker.container.redis.llen("graph")
+    assert await worker.container.redis.llen("graph") == waiting + 1
+    await run_graph(worker, upload)
+    assert (await uploads.state(upload, "graph")).state == "ready"
