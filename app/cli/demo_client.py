@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,10 +43,13 @@ class DemoClient:
         )
         return dict(zip((file.name for file in files), (row["id"] for row in answer["documents"]), strict=True))
 
-    def document(self, document_id: str, *, wait_seconds: int = 0) -> dict[str, Any]:
-        path = f"{self._workspace}/documents/{document_id}"
-        answer: dict[str, Any] = self._call("GET", path, 200, params={"wait": wait_seconds} if wait_seconds else None)
+    def document(self, document_id: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("GET", f"{self._workspace}/documents/{document_id}", 200)
         return answer
+
+    def modes(self) -> list[str]:
+        """Every mode that the API offers."""
+        return [mode["name"] for mode in self._call("GET", "/modes", 200)["modes"]]
 
     def query(self, question: str, mode: str) -> dict[str, Any]:
         answer: dict[str, Any] = self._call(
@@ -79,12 +82,3 @@ class DemoClient:
                 f"{method} {path} answered {response.status_code} instead of {expected}: {response.text[:600]}"
             )
         return response.json() if response.content else None
-
-
-def progress_of(document: Mapping[str, Any]) -> str:
-    """One line on how far a document is: its status, and each engine's state with the chunks done."""
-    parts = [str(document["status"])]
-    for name, engine in document["engines"].items():
-        chunks = f" {engine['chunks_done']}/{engine['chunks_total']}" if engine.get("chunks_total") else ""
-        parts.append(f"{name} {engine['state']}{chunks}")
-    return " · ".join(parts)

@@ -1,7 +1,7 @@
 """What the demo does with a running Trellis: the road of a document from upload to deletion, checked at every step."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,13 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from app.cli.demo_client import DemoClient, DemoFailed, progress_of
+from app.cli.demo_client import DemoClient, DemoFailed
+from app.cli.demo_progress import FINAL, Progress
 
-MODES = ("naive", "local", "global", "hybrid", "mix", "lazy-fast", "lazy", "lazy-wide", "baseline")
 INDEXING_SECONDS = 120
 DELETION_SECONDS = 40
-FINAL = {"ready", "partial", "failed", "cancelled"}
-SHOWN_LINES = 6
+POLL_SECONDS = 0.3
+SHOWN_LINES_OF_A_SECTION = 2
 SHOWN_CITATIONS = 4
 LINE_WIDTH = 150
 
@@ -50,43 +50,45 @@ class Scenario:
         self.console = console
         self.files = sorted(folder.iterdir())
         self.documents: dict[str, str] = {}
+        self.modes: list[str] = []
 
     def run(self) -> None:
         self.title(f"Uploading {len(self.files)} documents (English and Chinese; Markdown, HTML, text, PDF, DOCX)")
         self.client.create_workspace("demo", ["lazy", "graph"])
         self.documents = self.client.upload(self.files)
         self.index()
+        self.modes = self.client.modes()
         self.ask_every_mode()
         self.merge(Merge())
         self.delete(Deletion())
 
     def index(self) -> None:
-        """Show each change of each document until all are ready."""
-        shown: dict[str, str] = {}
+        """Show how far each document is until all are ready."""
         started = time.monotonic()
-        waiting = dict(self.documents)
-        while waiting:
-            if time.monotonic() - started > INDEXING_SECONDS:
-                raise DemoFailed(f"not ready after {INDEXING_SECONDS} s: {', '.join(waiting)}")
-            for file, document_id in list(waiting.items()):
-                document = self.client.document(document_id)
-                if (line := progress_of(document)) != shown.get(file):
-                    shown[file] = line
-                    self.console.print(
-                        f"  [dim]{time.monotonic() - started:5.1f} s[/dim]  {file:30} {escape(line)}", soft_wrap=True
-                    )
-                if document["status"] in FINAL:
-                    del waiting[file]
-                    require(document["status"] == "ready", f"{file} ended as {document['status']}: {document}")
-            time.sleep(0.3)
+        progress = Progress(self.console, self.documents)
+        with progress:
+            while len(progress.done) < len(self.documents):
+                for file, document_id in self.documents.items():
+                    if file not in progress.done:
+                        document = self.client.document(document_id)
+                        progress.show(file, document)
+                        if document["status"] in FINAL:
+                            require(document["status"] == "ready", f"{file} ended as {document['status']}: {document}")
+                missing = self.documents.keys() - progress.done
+                require(
+                    not missing or time.monotonic() - started < INDEXING_SECONDS,
+                    f"not ready after {INDEXING_SECONDS} s: {', '.join(sorted(missing))}",
+                )
+                time.sleep(POLL_SECONDS)
         self.console.print(f"  all ready in {time.monotonic() - started:.1f} s")
 
     def ask_every_mode(self) -> None:
         self.title(f"One question in every mode: {QUESTION}")
-        for mode in MODES:
+        for mode in self.modes:
             answer = self.ask(QUESTION, mode)
             require(answer["mode"] == mode, f"asked for mode {mode}, got {answer['mode']}")
-            require(answer["model_calls"] == 0, f"mode {mode} called a model {answer['model_calls']} times")
+            calls = answer["usage"]["model_calls"]
+            require(calls == 0, f"mode {mode} called a chat model {calls} times")
         self.title(f"And in Chinese: {CHINESE_QUESTION}")
         answer = self.ask(CHINESE_QUESTION, "lazy")
         require("刘芳" in answer["context"], "the Chinese question did not find the professor's name")
@@ -119,7 +121,7 @@ class Scenario:
         before = self.ask(deletion.question, "baseline")
         require(cites(before, document_id), f"{deletion.file} was not found before its deletion")
         self.client.delete(document_id, patience_seconds=DELETION_SECONDS)
-        for mode in MODES:
+        for mode in self.modes:
             after = self.client.query(deletion.question, mode)
             require(not cites(after, document_id), f"mode {mode} still cites the deleted document")
             require(deletion.known_only_there not in after["context"], f"mode {mode} still knows its content")
@@ -128,9 +130,9 @@ class Scenario:
     def ask(self, question: str, mode: str) -> dict[str, Any]:
         """Ask, show the answer shortened, and insist on evidence that says where it comes from."""
         answer = self.client.query(question, mode)
-        milliseconds = answer["timings_ms"].get("total", sum(answer["timings_ms"].values()))
         self.console.print(
-            f"\n  [bold cyan]{mode}[/bold cyan]  {milliseconds:.0f} ms · {answer['model_calls']} model calls"
+            f"\n  [bold cyan]{mode}[/bold cyan]  {answer['timings_ms']['total']:.0f} ms"
+            f" · {answer['usage']['model_calls']} chat model calls · {answer['context_tokens']} tokens"
             f" · {len(answer['citations'])} citations"
         )
         for line in shortened(answer["context"]):
@@ -164,11 +166,22 @@ def entity_of(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def place_of(citation: Mapping[str, Any]) -> str:
-    page = f", page {citation['page']}" if citation.get("page") else ""
-    return f"{citation['title']}{page}, characters {citation['char_start']}-{citation['char_end']}"
+    """Where a citation points: document, heading, page, characters."""
+    parts = [citation["title"], *citation["heading_path"]]
+    if citation["page_start"]:
+        parts.append(f"page {citation['page_start']}")
+    place = " › ".join(dict.fromkeys(parts))
+    return f"[{citation['number']}] {place}, characters {citation['char_start']}-{citation['char_end']}"
 
 
-def shortened(context: str) -> Sequence[str]:
-    lines = [line.strip() for line in context.splitlines() if line.strip()]
-    shown = [line if len(line) <= LINE_WIDTH else f"{line[:LINE_WIDTH]} …" for line in lines[:SHOWN_LINES]]
-    return shown if len(lines) <= SHOWN_LINES else [*shown, f"… {len(lines) - SHOWN_LINES} more lines"]
+def shortened(context: str) -> list[str]:
+    """The first lines of each section of a context, and how many more there are."""
+    shown: list[str] = []
+    for section in context.strip().split("\n## "):
+        lines = [line.strip() for line in section.splitlines() if line.strip()]
+        heading, body = lines[0].removeprefix("## "), lines[1:]
+        rest = len(body) - SHOWN_LINES_OF_A_SECTION
+        shown.append(f"{heading}" + (f" ({rest} more lines)" if rest > 0 else ""))
+        for line in body[:SHOWN_LINES_OF_A_SECTION]:
+            shown.append(f"  {line}" if len(line) <= LINE_WIDTH else f"  {line[:LINE_WIDTH]} …")
+    return shown

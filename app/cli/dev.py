@@ -14,7 +14,7 @@ from rich.console import Console
 from app.devstack.folders import create_folder, stack_home
 from app.devstack.lock import exclusive
 from app.devstack.processes import stop_leftovers
-from app.devstack.stack import RunningStack, Stack, empty_data_folder
+from app.devstack.stack import SETTINGS_FILE, RunningStack, Stack, empty_data_folder
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CHECK_SECONDS = 0.5
@@ -64,6 +64,7 @@ def print_address(console: Console, running: RunningStack, folder: Path) -> None
     console.print(f"  docs     {running.docs_url}")
     console.print(f"  API key  {running.api_key}", soft_wrap=True)
     console.print(f"  logs     {folder / 'logs'}", soft_wrap=True)
+    console.print(f"  commands . {folder / SETTINGS_FILE}; trellis model list", soft_wrap=True)
     console.print()
     console.print(
         f'  curl -H "Authorization: Bearer {running.api_key}" {running.api_url}/v1/workspaces', soft_wrap=True

@@ -23,6 +23,8 @@ app.add_typer(migrate.database_commands, name="db")
 app.add_typer(models.model_commands, name="model")
 app.add_typer(tenants.tenant_commands, name="tenant")
 app.add_typer(keys.key_commands, name="key")
+app.add_typer(tenants.tenant_commands, name="tenant")
+app.add_typer(keys.key_commands, name="key")
 
 EXPECTED: tuple[type[Exception], ...] = (AppError,)
 if HAS_DEVSTACK:

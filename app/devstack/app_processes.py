@@ -1,6 +1,7 @@
 """API, worker and beat as child processes, on whatever servers their environment names."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,16 @@ class AppProcesses:
     @property
     def api_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def write_settings(self, file: Path) -> None:
+        """Write what these processes are started with as a shell script, for commands that act on the same stack."""
+        lines = [
+            f"export {name}={shlex.quote(value)}"
+            for name, value in sorted(self.environment.items())
+            if name.startswith("TRELLIS_") and name != MARK
+        ]
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
+            output.write("\n".join(lines) + "\n")
 
     def start_api(self) -> Child:
         command = ["uvicorn", "app.main:create_app", "--factory", "--host", "127.0.0.1", "--port", str(self.port)]

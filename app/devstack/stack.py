@@ -19,8 +19,20 @@ from app.devstack.seeding import seed
 from app.devstack.servers import Servers
 
 DATABASE = "trellis"
+SETTINGS_FILE = "settings.sh"
 # Everything that a data folder holds; emptying it removes these and nothing else.
-CONTENTS = ("postgres", "redis", "blobs", "scratch", "work", "logs", "secrets.json", "ports.json", "api-key")
+CONTENTS = (
+    "postgres",
+    "redis",
+    "blobs",
+    "scratch",
+    "work",
+    "logs",
+    "secrets.json",
+    "ports.json",
+    "api-key",
+    SETTINGS_FILE,
+)
 
 Report = Callable[[str, float], None]
 Result = TypeVar("Result")
@@ -77,6 +89,7 @@ class Stack:
         self._step("migrations", lambda: upgrade_schema(urls.owner))
         api_key = self._step("models and tenant", lambda: self._seed(servers, urls))
         self.processes = processes = AppProcesses(self.folder, self._settings(servers, urls), port=self.port)
+        processes.write_settings(self.folder / SETTINGS_FILE)
         self._step("API, worker and beat", lambda: self._start_processes(processes))
         return RunningStack(processes.api_url, api_key)
 
