@@ -34,22 +34,25 @@ _HEADS: Final[dict[str, str]] = {
     for word in words.split()
 }
 _FIRST_NAMES: Final = _set(
-    """محمد أحمد حسن حسين عمر عثمان يوسف إبراهيم إسماعيل موسى عيسى داود سليمان خالد مصطفى محمود جمال أنور صلاح فاطمة عائشة
+    """محمد أحمد حسين عثمان يوسف إبراهيم إسماعيل موسى عيسى داود سليمان خالد مصطفى محمود أنور فاطمة عائشة
     خديجة زينب مريم جون جورج وليام ويليام توماس جيمس تشارلز شارل روبرت ريتشارد هنري إدوارد ديفيد مايكل مارتن كارل ألبرت نيكولا
     فريدريش فردريك لويس نابليون جان بيير بول فرانسيس فرانسوا فرانك جوزيف أنطوان ميلتون رونالد مارغريت مارجريت هربرت يوجين غاري
     ستيفن ستيف بيل دونالد باراك هيلاري فرانكلين أبراهام بنجامين إسحاق يوهان هانس أوتو ماكس لودفيج فولفغانغ ليوناردو ماركو كريستوفر
-    كريستوف فاسكو فلاديمير ميخائيل نيكولاي جوزيف ألكسندر الكسندر ماري آنا إليزابيث إليزابث فيكتوريا كاثرين سارة جين إيما بيتر
+    كريستوف فاسكو فلاديمير ميخائيل نيكولاي جوزيف ألكسندر الكسندر ماري إليزابيث إليزابث فيكتوريا كاثرين سارة جين إيما بيتر
     فيليب سيمون صموئيل دانيال ماثيو مارك لوك آرثر آرنولد ألفريد إرنست إدموند غوستاف هارولد هوارد جاك جيرارد ديوك والتر وولتر
     آدم إريك أندرو أنتوني بروس كينيث باتريك برايان جيفري جيري جيم كيفن لاري"""
 )
 _KUNYA: Final = _set("ابن أبو أبي عبد")
-_PROCLITIC: Final = re.compile("^[وفبلك]")
+_PROCLITIC: Final = re.compile("^[وفبل]")
 _ADJECTIVE_END: Final = re.compile("(?:ية|يه|ين|ون|ات|ها|هم|ه|ة)$")
 _TANWEEN: Final = re.compile("[\u064b-\u064d]")
 # Names of places that are far more often words.
 _AMBIGUOUS: Final = _set("ترك مالي")
-_NOT_BEHIND_TITLES: Final = _set("وزراء مجلس لجنة")
-_MAX_NAME_TOKENS: Final = 3
+_NOT_BEHIND_TITLES: Final = _set("وزراء مجلس لجنة صاحب نفسه حالي سابق جديد")
+_PARTICLES: Final = _set("دي دو فون بن ابن")
+_DIRECTIONS: Final = _set("الشرقية الغربية الشمالية الجنوبية الوسطى")
+_MAX_NAME_TOKENS: Final = 4
+_MIN_CHARS_BEHIND_PROCLITIC: Final = 3
 _MIN_CHARS: Final = 3
 
 
@@ -66,9 +69,7 @@ def arabic_names(sentences: Sequence[str]) -> Iterator[Mention]:
                 continue
             width = _place_width(sentence, found, position, places, longest)
             if width:
-                yield Mention(
-                    _place(found[position : position + width], places), "location", index, found[position].start
-                )
+                yield _place(sentence, found[position : position + width + 1], width, places, index)
             else:
                 width, mention = _other(sentence, found, position, index)
                 if mention is not None:
@@ -87,9 +88,17 @@ def _place_width(sentence: str, found: Sequence[Token], position: int, places: d
     return 0
 
 
-def _place(found: Sequence[Token], places: dict[str, str]) -> str:
-    normal = " ".join(normalise(token.text) for token in found)
-    return places.get(normal) or places[normal[1:]]
+def _place(sentence: str, found: Sequence[Token], width: int, places: dict[str, str], index: int) -> Mention:
+    """The place of the first `width` tokens, and of the token behind them where it is a direction (أوروبا الشرقية)."""
+    normal = " ".join(normalise(token.text) for token in found[:width])
+    name = places.get(normal) or places[normal[1:]]
+    if (
+        len(found) > width
+        and normalise(found[width].text) in _DIRECTIONS
+        and _are_adjacent(sentence, found[width - 1 :])
+    ):
+        name = f"{name} {found[width].text}"
+    return Mention(name, "location", index, found[0].start)
 
 
 def _other(sentence: str, found: Sequence[Token], position: int, index: int) -> tuple[int, Mention | None]:
@@ -98,7 +107,8 @@ def _other(sentence: str, found: Sequence[Token], position: int, index: int) -> 
     if word in _TITLES or word in _BARE_PLACES:
         following = _following(sentence, found, position, 2 if word in _TITLES else 1)
         kind = "person" if word in _TITLES else "location"
-        if following:
+        is_described = word in _TITLES and following and normalise(found[position + 1].text).startswith("ال")
+        if following and not is_described:
             start = position + 1
             return 1 + following, _mention(sentence, found[start : start + following], 0, kind, index)
     elif word in _HEADS:
@@ -116,7 +126,8 @@ def _bare(text: str) -> tuple[str, int]:
     """The normal form of a word without a one-letter particle, where that makes it a known one; and letters cut off."""
     normal = normalise(text)
     known = _TITLES | _BARE_PLACES | _HEADS.keys() | _FIRST_NAMES | _KUNYA
-    if normal not in known and _PROCLITIC.match(normal) and normal[1:] in known:
+    is_long = len(normal) > _MIN_CHARS_BEHIND_PROCLITIC
+    if is_long and normal not in known and _PROCLITIC.match(normal) and normal[1:] in known:
         return normal[1:], 1
     return normal, 0
 
@@ -129,11 +140,15 @@ def _following(sentence: str, found: Sequence[Token], position: int, limit: int)
         if not _are_adjacent(sentence, found[position + count : position + count + 2]) or not _may_be_name(token):
             break
         count += 1
+    while count and normalise(found[position + count].text) in _PARTICLES:
+        count -= 1
     return count
 
 
 def _may_be_name(token: Token) -> bool:
     normal = normalise(token.text)
+    if normal in _PARTICLES:
+        return True
     return (
         token.script is Script.CASELESS
         and len(normal) >= _MIN_CHARS

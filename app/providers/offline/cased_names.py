@@ -17,6 +17,7 @@ from app.providers.offline.name_words import (
     HEAD_TYPES,
     PERSON_TITLES,
     ROLE_ENDS,
+    SENTENCE_STARTERS,
 )
 from app.providers.offline.russian import (
     is_russian_adjective,
@@ -35,6 +36,8 @@ _UNUSABLE_ALONE: Final = CALENDAR | DEMONYMS | COMMON_CAPITALS | FUNCTION_WORDS 
 _MIN_SINGLE_CHARS: Final = 3
 _MIN_ROLE_NAME_TOKENS: Final = 3
 _MIN_NAME_BEHIND_TITLE: Final = 2
+_MAX_UNIT_CHARS: Final = 3  # kWh
+_PLURAL_ACRONYM: Final = re.compile("^[A-Z]{2,}s$")
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower
     words = [normalise(word) for word in candidate.words]
     if all(word in _UNUSABLE_ALONE for word in words) and not HEAD_TYPES.keys() & set(words):
         return None
+    if language == "ru" and all(map(is_russian_adjective, words)):
+        return None
     behind_title = max((position + 1 for position, word in enumerate(words) if _is_title(word)), default=0)
     if len(words) - behind_title >= _MIN_NAME_BEHIND_TITLE and words[-1] not in HEAD_TYPES:
         # Президента США Рональда Рейгана: what the title is of stands between it and the name.
@@ -93,7 +98,9 @@ def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower
     elif not candidate.before:
         is_role = len(words) >= _MIN_ROLE_NAME_TOKENS and words[0].endswith(ROLE_ENDS)
         is_given = _is_first_name(words[0]) or _is_title(words[0])
-        is_generic = language == "ru" and is_russian_institution(words[0]) and words[1].isascii()
+        is_generic = words[0] in SENTENCE_STARTERS or (
+            language == "ru" and is_russian_institution(words[0]) and words[1].isascii()
+        )
         if candidate.words[0].lower() in lower or is_generic or (is_role and not is_given):
             return candidate.part(1, len(words))
     return candidate
@@ -101,8 +108,8 @@ def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower
 
 def _german_part(candidate: Candidate, places: dict[str, str]) -> Candidate | None:
     words = candidate.words
-    given = [normalise(word) in GIVEN_NAMES or normalise(word) in places for word in words]
-    start, end = name_stretch(words, given)
+    given = [normalise(word) in GIVEN_NAMES for word in words]
+    start, end = name_stretch(words, given, [normalise(word) in places for word in words])
     return candidate.part(start, end) if end else None
 
 
@@ -136,7 +143,8 @@ def _is_sure_single(candidate: Candidate, text: _Text) -> bool:
     if len(word) < _MIN_SINGLE_CHARS or word.lower() in text.lower:
         return False
     if is_identifier(word):
-        return word[0].isalpha() and any(char.isupper() for char in word) and "." not in word
+        is_unit = word[0].islower() and len(word) <= _MAX_UNIT_CHARS
+        return word[0].isalpha() and any(char.isupper() for char in word) and "." not in word and not is_unit
     return bool(candidate.before) or normal in text.inside
 
 
@@ -147,6 +155,8 @@ def _is_german_name(candidate: Candidate) -> bool:
 
 
 def _mention(candidate: Candidate, name: str, text: _Text) -> Mention:
+    if _PLURAL_ACRONYM.match(name):
+        name = name[:-1]
     return Mention(name, _type_of(name, candidate.before, text.places), candidate.sentence, candidate.tokens[0].start)
 
 

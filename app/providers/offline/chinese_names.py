@@ -25,6 +25,7 @@ _SOUNDS: Final = (
 _FOREIGN: Final = re.compile(f"[{_SOUNDS}]{{1,6}}(?: ?[·•・] ?[A-Z{_SOUNDS}]{{1,7}}){{1,3}}")
 _SOUND_PIECE: Final = re.compile(f"^[{_SOUNDS}]+$")
 _WORDS_OF_ONE_SOUND: Final = frozenset("于万本金山早让所外素当行马安力及来对以可能会")
+_WORD_ENDS: Final = frozenset("体性化器机学者员物质力度率法论家人派族")
 _MIN_SOUNDS: Final = 3
 _MAX_SOUNDS: Final = 8
 _SURNAMES: Final = frozenset(
@@ -63,7 +64,7 @@ _NOT_NAMES: Final = frozenset(
     区 国会 议会 法院 山 海 湖 江 河 大洋 海湾 海域 海峡 半岛 岛屿 群岛 平原 高原 沙漠 盆地 山谷 山地 河谷 首都 省会 乡村 村庄 城镇 小镇 市镇 机场 公园 党 温度 高温 低温 高速
     高度 高等 安全 安排 金属 金融 石油 石灰 白色 黄色 黄金 马力 和平 和谐 平等 文明 明显 纪念 成功 成立 成本 任何 万 方面 方式 方法 向前 时报 时间 双方 广场 车站 大桥 教堂 皇宫
     皇家 王朝 王室 朝廷 宫廷 内地 外地 当地 本地 各地 殖民地 欧元 美元 英镑 江山 大街 街道 市场 大陆 次大陆 东方 西方 南方 北方 西南 东南 西北 东北 外国 关联 广义 福利 海洋生物
-    联合政府 四合院 广播公司 商学院 福利金 联盟党 大会党 新教政府 世界 国际 地球 太阳 月球 人民 民族 社会 政治 经济 文化 平方公里 公里 平方英里
+    联合政府 四合院 广播公司 商学院 福利金 联盟党 大会党 新教政府 世界 国际 地球 太阳 月球 人民 民族 社会 政治 经济 文化 大都 大都市 都市区 上市公司 大国 强国 入口 出口 绥靖 礼拜 非军事化 口岸 平方公里 公里 平方英里
 """,
     )
 )
@@ -158,7 +159,7 @@ def _kind(tagged: Sequence[tuple[str, str]], position: int, places: dict[str, st
     if tag in _PERSON_TAGS:
         beside = {tagged[other][0] for other in (position - 1, position + 1) if 0 <= other < len(tagged)}
         is_likely = counts[word] > 1 or bool(beside & _TITLES)
-        if is_likely and word[0] in _SURNAMES:
+        if is_likely and word[0] in _SURNAMES and word[-1] not in _WORD_ENDS:
             return "person"
         return "concept" if len(word) >= _MIN_SOUNDS and _SOUND_PIECE.match(word) else None
     return "concept" if tag == "nz" and word.endswith("奖") else None

@@ -6,7 +6,9 @@ from typing import Final
 
 import simplemma
 
-from app.providers.offline.name_words import GERMAN_WORD_ENDS
+from app.providers.offline.name_words import GERMAN_WORD_ENDS, PERSON_TITLES
+from app.text.concepts.names import is_identifier
+from app.text.concepts.words import normalise
 
 _MIN_TAIL: Final = 5
 _MIN_HEAD: Final = 3
@@ -29,20 +31,43 @@ def is_german_word(word: str) -> bool:
     )
 
 
-def name_stretch(words: Sequence[str], given: Sequence[bool]) -> tuple[int, int]:
+@lru_cache(maxsize=_CACHED_WORDS)
+def is_english_word(word: str) -> bool:
+    return simplemma.is_known(word.lower(), lang="en")
+
+
+def name_stretch(words: Sequence[str], given: Sequence[bool], places: Sequence[bool]) -> tuple[int, int]:
     """The part of a run of capitalised German words that is a name, as (start, end); empty where none is.
 
-    It reaches from the first to the last word that is no German word; `given` marks words that are first names or
-    places, which count as such, and a first name also takes the word behind it along, over an initial.
+    It reaches from the first to the last word that is no German word, and on over English words beside them (Dolby
+    Digital). A word marked in `given` is a first name and takes the word behind it along, over initials; the name starts
+    with it, for what stands before it is what the person is or where from. `places` are never German words.
     """
-    marks = [is_first or not is_german_word(word) for word, is_first in zip(words, given, strict=True)]
-    for position, is_first in enumerate(given):
-        following = position + 1
-        while is_first and following < len(words):
-            marks[following] = words[following][0].isupper()
-            if len(words[following]) > _INITIAL_CHARS:
-                break
-            following += 1
+    first_name = next((at for at, is_first in enumerate(given[:-1]) if is_first), None)
+    if first_name is not None:
+        return first_name, _behind_first_name(words, given, first_name)
+    marks = [is_place or not is_german_word(word) for word, is_place in zip(words, places, strict=True)]
     if not any(marks):
         return 0, 0
-    return marks.index(True), len(marks) - marks[::-1].index(True)
+    start, end = marks.index(True), len(marks) - marks[::-1].index(True)
+    while start and not is_identifier(words[start]) and _may_lead(words[start - 1]):
+        start -= 1
+    while end < len(words) and is_english_word(words[end]):
+        end += 1
+    return start, end
+
+
+def _may_lead(word: str) -> bool:
+    return is_english_word(word) and normalise(word) not in PERSON_TITLES
+
+
+def _behind_first_name(words: Sequence[str], given: Sequence[bool], first: int) -> int:
+    end = first + 1
+    while end < len(words):
+        is_short = len(words[end]) <= _INITIAL_CHARS or words[end][0].islower()
+        if not (is_short or given[end]) and end > first + 1 and is_german_word(words[end]):
+            break
+        end += 1
+        if not is_short and not given[end - 1] and is_german_word(words[end - 1]):
+            break
+    return end

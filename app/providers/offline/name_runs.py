@@ -15,6 +15,7 @@ _SPLITTING: Final = frozenset({"and", "und", "y", "e", "et", "for", "upon"})
 _EXTENDING: Final = frozenset({"and", "for", "on", "of", "the"})
 # In German these join nouns to phrases far more often than words to a name.
 _GERMAN_SPLITTING: Final = _SPLITTING | {"der", "von", "den", "de", "la"}
+_FULL_STOPS: Final = ".!?"
 _OPENING_MARKS: Final = "\"'“„«»‘:"
 _MAX_EXTENDED_TOKENS: Final = 9
 _MIN_ADJECTIVE_CHARS: Final = 4
@@ -50,9 +51,11 @@ class Candidate:
         return [token.text.removesuffix("'s").removesuffix("’s") for token in self.tokens]
 
     def part(self, start: int, end: int) -> "Candidate":
-        """The candidate of some of its tokens, connectors at the start left out."""
+        """The candidate of some of its tokens, connectors at both ends left out."""
         while start < end - 1 and self.tokens[start].text.islower():
             start += 1
+        while start < end - 1 and self.tokens[end - 1].text.islower():
+            end -= 1
         before = normalise(self.tokens[start - 1].text) if start else self.before
         return Candidate(
             self.sentence, self.source, self.tokens[start:end], before,
@@ -114,7 +117,8 @@ def _is_loose(piece: Sequence[Token]) -> bool:
     if len(piece) == 1 and not word.isupper() and normalise(word) in FUNCTION_WORDS:
         return True
     ending = word.rsplit("-", 1)[1] if "-" in word else ""
-    return len(ending) >= _MIN_ADJECTIVE_CHARS and ending.islower() and ending.isascii()
+    is_adjective = ending.isascii() or word[0].isascii()
+    return len(ending) >= _MIN_ADJECTIVE_CHARS and ending.islower() and is_adjective
 
 
 def _extended(piece: list[Token], found: Sequence[Token], positions: dict[int, int], sentence: str) -> list[Token]:
@@ -135,7 +139,9 @@ def _candidate(
     sentence: str, index: int, piece: Sequence[Token], found: Sequence[Token], positions: dict[int, int]
 ) -> Candidate:
     first, last = positions[piece[0].start], positions[piece[-1].start]
-    opens = first == 0 or sentence[: piece[0].start].rstrip()[-1:] in _OPENING_MARKS
+    mark = sentence[: piece[0].start].rstrip()[-1:]
+    # A full stop behind an abbreviation in lower case (in 1040 гг. Существует) hides the start of a sentence.
+    opens = first == 0 or mark in _OPENING_MARKS or (mark in _FULL_STOPS and found[first - 1].text.islower())
     beside = [found[position].text for position in (first - 1, last + 1) if 0 <= position < len(found)]
     return Candidate(
         index,

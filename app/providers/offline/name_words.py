@@ -30,7 +30,7 @@ DEMONYMS: Final = _set(
     pakistani palestinian persian peruvian philippine polish portuguese protestant catholic prussian roman romanian russian
     saxon scandinavian scottish serbian slavic slovak slovenian somali soviet spanish swedish swiss syrian taiwanese tatar
     thai tibetan tunisian turkish ukrainian venezuelan victorian vietnamese welsh western eastern northern southern
-    communist democratic republican federal imperial royal national"""
+    lutheran confucian calvinist buddhist hindu communist democratic republican federal imperial royal national"""
 )
 # Words that are written with a capital beside names but name nothing alone.
 COMMON_CAPITALS: Final = _set(
@@ -107,6 +107,10 @@ GIVEN_NAMES: Final = _set(
 OFFICIAL_HEADS: Final = _set(
     """conference council department ministry committee commission bureau office agency society association center centre
     board panel convention treaty act court fund campaign"""
+)
+SENTENCE_STARTERS: Final = _set(
+    """earlier later early late modern many several local new old recent former professional private public typical common
+    ancient traditional different various additional total annual economic political military scientific religious"""
 )
 ROLE_ENDS: Final = ("ist", "ier", "er", "or", "ian", "ant", "man", "woman")  # Economist Joseph Stiglitz
 # German nouns all have capitals; these ends are those of words, hardly ever of names.

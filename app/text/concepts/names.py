@@ -10,7 +10,7 @@ MAX_NAME_TOKENS = 7
 # fmt: off
 CONNECTORS = frozenset({
     "of", "the", "de", "da", "di", "du", "del", "van", "von", "der", "la", "le", "el", "al", "bin", "ibn", "and", "&", "for",
-    "und", "y", "e", "et", "upon",
+    "und", "y", "e", "et", "upon", "де", "ди", "дю", "дер", "ван", "фон", "ла", "ле", "эль", "аль", "ибн", "бин",
 })
 # fmt: on
 _MAX_CONNECTORS_IN_ROW = 2
