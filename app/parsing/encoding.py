@@ -36,6 +36,8 @@ _SAMPLE_BYTES: Final = 65_536
 _SCORED_CHARACTERS: Final = 3_000
 _LOWEST_SCORE: Final = 0.3
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HIGH_BYTE: Final = re.compile(rb"[\x80-\xff]")
+_STRAY_SHARE: Final = 0.02
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _PUNCTUATION: Final = frozenset("±²³½¼¾µ¡¿´，。、；：？！“”‘’（）《》【】「」『』—…–·«»„€№°§§©®×～　ー〜・")
 
@@ -178,9 +180,12 @@ def _best_legacy(data: bytes) -> str:
         score = _score(candidate, text)
         if score > best_score:
             best, best_score = candidate, score
-    if best is None:
+    if best is not None:
+        return data.decode(best.codec, "replace")
+    if is_wide or len(_HIGH_BYTE.findall(sample)) > _STRAY_SHARE * len(sample):
         raise _undecodable()
-    return data.decode(best.codec, "replace")
+    # Plain ASCII with a few stray bytes, as in logs.
+    return data.decode("utf-8", "replace")
 
 
 def _score(candidate: _Candidate, text: str) -> float:

@@ -79,7 +79,6 @@ def _environment(scratch: Path) -> dict[str, str]:
     return {
         "PATH": os.defpath,
         "PYTHONPATH": str(_CODE_ROOT),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUTF8": "1",
         "TMPDIR": str(scratch),
         "OPENBLAS_NUM_THREADS": "1",

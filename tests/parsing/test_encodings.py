@@ -72,6 +72,10 @@ def test_a_utf8_file_cut_off_in_a_character_keeps_the_rest() -> None:
     assert decode_text(("中文" * 100).encode()[:-1]) == "中文" * 99 + "中\ufffd"
 
 
+def test_stray_bytes_in_an_ascii_log_cost_only_themselves() -> None:
+    assert decode_text(b"line of a log\n" * 50 + b"\x81\x8d\n" + b"another\n" * 50).count("line of a log") == 50
+
+
 @pytest.mark.parametrize("size", [200, 5_000, 200_000])
 def test_binary_data_is_told_to_be_undecodable(size: int) -> None:
     with pytest.raises(ParseFailed) as failure:
