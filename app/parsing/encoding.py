@@ -8,6 +8,7 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from app.parsing.common_characters import (
@@ -73,29 +74,33 @@ def _by_rank(letters: str) -> dict[str, float]:
 
 _HIGH: Final = range(0xA1, 0xFF)
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]")
-_CHINESE: Final = _level_one("gb2312", range(0xB0, 0xD8), (_HIGH,))
-_TAIWANESE: Final = _level_one("big5", range(0xA4, 0xC6), (range(0x40, 0x7F), _HIGH))
-_JAPANESE: Final = _level_one("euc_jp", range(0xB0, 0xD0), (_HIGH,))
 _KANA: Final = [chr(code) for code in (*range(0x3041, 0x3094), *range(0x30A1, 0x30F7), 0x30FC)]
 
-_CANDIDATES: Final = (
-    _Candidate("gb18030", _same(HAN_SIMPLIFIED), _CHINESE, 0.5),
-    _Candidate("cp932", _same(_KANA, KANJI), _JAPANESE, 0.5),
-    _Candidate("big5", _same(HAN_TRADITIONAL), _TAIWANESE, 0.5, -0.02),
-    _Candidate("cp949", _same(HANGUL), re.compile(r"[\uac00-\ud7a3]"), 0.35),
-    _Candidate("euc_jp", _same(_KANA, KANJI), _JAPANESE, 0.5, -0.01),
-    _Candidate("cp1251", _by_rank(CYRILLIC), re.compile(r"[А-яЁёІіЇїЄєЎў]"), 0.5, 0.0, is_alphabet=True),
-    _Candidate("koi8_r", _by_rank(CYRILLIC), re.compile(r"[А-яЁё]"), 0.6, -0.05, is_alphabet=True),
-    _Candidate("cp866", _by_rank(CYRILLIC), re.compile(r"[А-яЁё]"), 0.6, -0.1, is_alphabet=True),
-    _Candidate("cp1252", _same(WESTERN), re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ]"), 0.3, 0.0, is_alphabet=True),
-    _Candidate("cp1250", _same(CENTRAL), re.compile(r"[À-ÖØ-öø-ſ]"), 0.3, -0.1, is_alphabet=True),
-    _Candidate("cp1253", _by_rank(GREEK), re.compile(r"[Ά-ώ]"), 0.5, -0.05, is_alphabet=True),
-    _Candidate("cp1255", _by_rank(HEBREW), re.compile(r"[א-ת]"), 0.5, -0.05, is_alphabet=True),
-    _Candidate("cp1256", _by_rank(ARABIC), re.compile(r"[\u0600-\u06ff]"), 0.3, -0.05, is_alphabet=True),
-    _Candidate("cp874", _by_rank(THAI), re.compile(r"[\u0e01-\u0e5b]"), 0.3, -0.05, is_alphabet=True),
-    _Candidate("utf-16-le", _same(HAN_SIMPLIFIED, HAN_TRADITIONAL, _KANA, HANGUL), _HAN, 0.3, -0.05),
-    _Candidate("utf-16-be", _same(HAN_SIMPLIFIED, HAN_TRADITIONAL, _KANA, HANGUL), _HAN, 0.3, -0.05),
-)
+
+@cache
+def _candidates() -> tuple[_Candidate, ...]:
+    """Built on first need: most files are UTF-8, and the character classes of three standards take a while."""
+    chinese = _level_one("gb2312", range(0xB0, 0xD8), (_HIGH,))
+    taiwanese = _level_one("big5", range(0xA4, 0xC6), (range(0x40, 0x7F), _HIGH))
+    japanese = _level_one("euc_jp", range(0xB0, 0xD0), (_HIGH,))
+    return (
+        _Candidate("gb18030", _same(HAN_SIMPLIFIED), chinese, 0.5),
+        _Candidate("cp932", _same(_KANA, KANJI), japanese, 0.5),
+        _Candidate("big5", _same(HAN_TRADITIONAL), taiwanese, 0.5, -0.02),
+        _Candidate("cp949", _same(HANGUL), re.compile(r"[\uac00-\ud7a3]"), 0.35),
+        _Candidate("euc_jp", _same(_KANA, KANJI), japanese, 0.5, -0.01),
+        _Candidate("cp1251", _by_rank(CYRILLIC), re.compile(r"[А-яЁёІіЇїЄєЎў]"), 0.5, 0.0, is_alphabet=True),
+        _Candidate("koi8_r", _by_rank(CYRILLIC), re.compile(r"[А-яЁё]"), 0.6, -0.05, is_alphabet=True),
+        _Candidate("cp866", _by_rank(CYRILLIC), re.compile(r"[А-яЁё]"), 0.6, -0.1, is_alphabet=True),
+        _Candidate("cp1252", _same(WESTERN), re.compile(r"[À-ÖØ-öø-ÿŒœŠšŽžŸ]"), 0.3, 0.0, is_alphabet=True),
+        _Candidate("cp1250", _same(CENTRAL), re.compile(r"[À-ÖØ-öø-ſ]"), 0.3, -0.1, is_alphabet=True),
+        _Candidate("cp1253", _by_rank(GREEK), re.compile(r"[Ά-ώ]"), 0.5, -0.05, is_alphabet=True),
+        _Candidate("cp1255", _by_rank(HEBREW), re.compile(r"[א-ת]"), 0.5, -0.05, is_alphabet=True),
+        _Candidate("cp1256", _by_rank(ARABIC), re.compile(r"[\u0600-\u06ff]"), 0.3, -0.05, is_alphabet=True),
+        _Candidate("cp874", _by_rank(THAI), re.compile(r"[\u0e01-\u0e5b]"), 0.3, -0.05, is_alphabet=True),
+        _Candidate("utf-16-le", _same(HAN_SIMPLIFIED, HAN_TRADITIONAL, _KANA, HANGUL), _HAN, 0.3, -0.05),
+        _Candidate("utf-16-be", _same(HAN_SIMPLIFIED, HAN_TRADITIONAL, _KANA, HANGUL), _HAN, 0.3, -0.05),
+    )
 
 
 def decode_text(data: bytes, declared: str | None = None) -> str:
@@ -173,7 +178,7 @@ def _best_legacy(data: bytes) -> str:
     # Control characters rule out all encodings but UTF-16, whose bytes may have any value.
     is_wide = _control_share(data) > 0.02
     best, best_score = None, _LOWEST_SCORE
-    for candidate in _CANDIDATES:
+    for candidate in _candidates():
         if is_wide and not candidate.codec.startswith("utf-16"):
             continue
         text = codecs.getincrementaldecoder(candidate.codec)("replace").decode(sample, final=is_whole)

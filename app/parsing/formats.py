@@ -99,11 +99,6 @@ def parse_media_type(content_type: str | None) -> tuple[str, str | None]:
     return message.get_content_type() if "/" in content_type else "", message.get_content_charset()
 
 
-def format_named(name: str) -> Format:
-    """The accepted format of that short name; KeyError for another."""
-    return {str(key): value for key, value in _BY_NAME.items()}[name]
-
-
 def _check_content(claimed: Format, head: bytes) -> None:
     found = _contradiction(claimed, head)
     if found is not None:
