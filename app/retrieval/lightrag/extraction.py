@@ -113,6 +113,7 @@ def _stoppable(rag: Any) -> Iterator[dict[str, Any]]:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine that runs is run by a task
         asking.add(task)
+        task.add_done_callback(_look_at_result)
         try:
             return await ask(*arguments, **options)
         finally:
@@ -125,6 +126,12 @@ def _stoppable(rag: Any) -> Iterator[dict[str, Any]]:
         is_over = True
         for task in asking:
             task.cancel()
+
+
+def _look_at_result(task: asyncio.Task[Any]) -> None:
+    """Nobody else may: asyncio would log the error of a task that LightRAG left behind, with the provider's words."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _CacheProbe:
