@@ -42,7 +42,9 @@ COMMIT_ATTEMPTS = 3
 
 
 class UnitDatabase(Protocol):
-    """Transactions inside the fences of the running workspace and of a tenant."""
+    """Statements and transactions inside the fence of the running workspace and its tenant."""
+
+    async def fetch(self, statement: str, *arguments: Any) -> Sequence[Any]: ...
 
     def transaction(self, tenant_id: UUID) -> AbstractAsyncContextManager["asyncpg.Connection"]: ...
 
@@ -60,11 +62,10 @@ class Commit:
 
 async def read_epoch(database: UnitDatabase, lease: Lease) -> int:
     """The workspace's epoch. Raises `LeaseLost` unless the lease is still its owner's."""
-    async with database.transaction(lease.ref.tenant_id) as connection:
-        row = await connection.fetchrow(READ_LEASE, lease.ref.tenant_id, lease.ref.workspace_id)
-    if row is None or row["owner"] != lease.owner or row["epoch"] < lease.epoch:
+    rows = await database.fetch(READ_LEASE, lease.ref.tenant_id, lease.ref.workspace_id)
+    if not rows or rows[0]["owner"] != lease.owner or rows[0]["epoch"] < lease.epoch:
         raise LeaseLost("the workspace's lease has passed to somebody else")
-    return int(row["epoch"])
+    return int(rows[0]["epoch"])
 
 
 async def run_shielded(call: Callable[[], Awaitable[Any]]) -> None:

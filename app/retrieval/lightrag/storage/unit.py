@@ -22,7 +22,7 @@ from lightrag.namespace import NameSpace
 from lightrag.utils import make_relation_chunk_key
 
 from app.retrieval.contract import GraphWriteFailed, Lease, Vector, WorkspaceBusy
-from app.retrieval.lightrag.pool import engine_workspace
+from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.storage.commit import Commit, commit, read_epoch, run_shielded
 from app.retrieval.lightrag.storage.context import UnitClosed, UnitConflict, enter_unit
 from app.retrieval.lightrag.storage.doc_status_overlay import DocStatusOverlay
@@ -216,7 +216,7 @@ async def open_unit(
         raise WorkspaceBusy("this process is writing the workspace already")
     _open_workspaces.add(workspace)
     try:
-        with engine_workspace(workspace):
+        with inside(lease.ref):
             unit = UnitOfWork(EngineStores.of(rag), lease, limits=limits or UnitLimits(), lookup=lookup)
             leave = enter_unit(unit)
             try:
