@@ -27,10 +27,10 @@ CHINESE_QUESTION = "青岛港的冰情预报由谁负责？"
 class Merge:
     """Two names of one person, each in documents of its own, and a question by the name that stays."""
 
-    source: str = "陈伟"
-    target: str = "Wei Chen"
-    question: str = "What is Wei Chen responsible for?"
-    file_of_source: str = "09-port-digital-plan-zh.md"
+    source: str = "埃琳娜·彼得罗娃"
+    target: str = "Elena Petrova"
+    question: str = "What did Elena Petrova find out?"
+    file_of_source: str = "08-sensor-maintenance-zh.txt"
 
 
 @dataclass(frozen=True)
