@@ -102,7 +102,7 @@ async def _walk(session: TenantSession, ref: WorkspaceRef, query: str, legs: Leg
     seeds = list(legs.fused)[: flavour.seeds]
     walk = Walk()
     weights = seed_weights(legs.fused, seeds)
-    for _ in range(flavour.hops):
+    for _ in range(flavour.hops if seeds else 0):
         starts = await load_seeds(session, ref, list(weights))
         activations = activate(question, [starts[start] for start in weights if start in starts], weights, flavour)
         postings = await load_postings(

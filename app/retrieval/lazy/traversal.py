@@ -76,7 +76,7 @@ class Walk:
 
 def seed_weights(plain: Mapping[int, float], seeds: Sequence[int]) -> dict[int, float]:
     """How far each seed is trusted: its plain score against the best one's, with a power that favours the first."""
-    top = plain[seeds[0]]
+    top = max((plain[seed] for seed in seeds), default=0.0)
     return {seed: (plain[seed] / top) ** SEED_POWER if top > 0 else 1.0 for seed in seeds}
 
 

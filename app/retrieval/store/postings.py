@@ -128,8 +128,6 @@ async def search_terms(
 ) -> LexicalResult:
     """The passages of trusted versions that share terms with `query`, best first."""
     asked = [term for term, _ in Counter(terms(query)).most_common(MAX_QUERY_TERMS)]
-    if not asked:
-        return LexicalResult()
     key_of = {term: concept_key(term) for term in asked}
     wanted = limit + limit // 4
     while True:

@@ -1,0 +1,104 @@
+"""The walk from seeds over concepts to passages, as arithmetic on hand-made postings."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.retrieval.lazy.parameters import FLAVOURS, TITLE_BONUS
+from app.retrieval.lazy.selection import Mention, select_mentions
+from app.retrieval.lazy.store import Postings, SeedPassage, StoredMention
+from app.retrieval.lazy.traversal import (
+    Question,
+    Walk,
+    activate,
+    choose,
+    expand,
+    next_front,
+    rarity,
+    seed_weights,
+)  # fmt: skip
+from app.text.concepts.extraction import ConceptKind, concept_key, query_concepts
+from app.text.concepts.terms import terms
+
+BALANCED = FLAVOURS["lazy-balanced"]
+PLAIN, TITLE = 0, Mention(0, ConceptKind.NAME, True, True, False, 0, 1, "").flags
+
+
+def seed(passage_id: int, title: str, text: str) -> SeedPassage:
+    mentions = tuple(StoredMention(m.key, m.flags, m.sentences, m.surface) for m in select_mentions(title, (), text))
+    return SeedPassage(passage_id, mentions, title, (), text)
+
+
+def ask(query: str) -> Question:
+    return Question(dict.fromkeys(terms(query), 1.0), frozenset(concept.key for concept in query_concepts(query)))
+
+
+FILM = seed(1, "Dark Water", "Dark Water was directed by Hideo Nakata. It was shot in Tokyo.")
+
+
+def test_concepts_beside_the_words_of_the_question_are_strongest() -> None:
+    found = activate(ask("Who directed the film Dark Water?"), [FILM], {1: 1.0}, BALANCED)
+    strength = {activation.surface: activation.strongest for activation in found}
+    assert strength["Hideo Nakata"] > strength["Tokyo"] > 0
+    assert strength["Hideo Nakata"] > strength["Dark Water"]
+    assert found[0].surface == "Hideo Nakata"
+
+
+def test_a_smaller_budget_reads_fewer_concepts_of_a_passage() -> None:
+    narrow = replace(BALANCED, max_concepts_per_passage=2)
+    assert len(activate(ask("film"), [FILM], {1: 1.0}, narrow)) < len(activate(ask("film"), [FILM], {1: 1.0}, BALANCED))
+    assert len(activate(ask("film"), [FILM], {1: 1.0}, replace(BALANCED, probes=1))) == 1
+
+
+def test_a_concept_of_one_passage_or_of_too_many_is_not_expanded() -> None:
+    activations = activate(ask("Dark Water"), [FILM], {1: 1.0}, BALANCED)
+    nakata, tokyo = concept_key("hideo nakata"), concept_key("tokyo")
+    postings: Postings = {
+        nakata: [(1, PLAIN), (2, PLAIN)],
+        tokyo: [(number, PLAIN) for number in range(BALANCED.max_df + 1)],
+        concept_key("shot"): [(1, PLAIN)],
+    }
+    assert [visit.key for visit in choose(activations, postings, 100, BALANCED, set())] == [nakata]
+    assert choose(activations, postings, 100, BALANCED, {nakata}) == []
+
+
+def test_starts_that_agree_make_a_concept_more_likely_but_never_more_than_certain() -> None:
+    other = seed(2, "Ring", "Ring was directed by Hideo Nakata.")
+    nakata = concept_key("hideo nakata")
+    postings: Postings = {nakata: [(1, PLAIN), (2, PLAIN), (3, PLAIN)]}
+    weights = {1: 1.0, 2: 1.0}
+    both = choose(activate(ask("directed"), [FILM, other], weights, BALANCED), postings, 100, BALANCED, set())[0]
+    one = choose(activate(ask("directed"), [FILM], weights, BALANCED), postings, 100, BALANCED, set())[0]
+    assert one.score < both.score < 1
+    assert set(both.starts) == {1, 2}
+
+
+def test_mass_is_shared_among_the_passages_and_titles_get_most() -> None:
+    nakata = concept_key("hideo nakata")
+    postings: Postings = {nakata: [(1, PLAIN), (2, PLAIN), (3, TITLE)]}
+    visits = choose(activate(ask("directed"), [FILM], {1: 1.0}, BALANCED), postings, 100, BALANCED, set())
+    walk = Walk()
+    expand(walk, visits, postings)
+    assert 1 not in walk.masses, "a start gains nothing from its own concept"
+    assert walk.masses[2] == pytest.approx(visits[0].score / 3)
+    assert walk.masses[3] == pytest.approx(walk.masses[2] * (2 + TITLE_BONUS))
+    assert walk.reasons[3][0][1].surface == "Hideo Nakata"
+
+
+def test_the_next_hop_starts_at_what_was_reached_best_beside_the_first_seeds() -> None:
+    walk = Walk()
+    walk.masses.update({1: 9.0, 5: 3.0, 6: 2.0, 7: 1.0, 8: 0.5, 9: 0.1})
+    front = next_front(walk, {6: 1.0}, seeds=[1, 2, 3, 9])
+    assert list(front) == [6, 5, 7, 8]
+
+
+def test_seeds_are_trusted_by_their_score_against_the_best() -> None:
+    assert seed_weights({1: 0.8, 2: 0.4}, [1, 2]) == pytest.approx({1: 1.0, 2: 0.125})
+    assert seed_weights({1: 0.0, 2: 0.0}, [1, 2]) == {1: 1.0, 2: 1.0}
+
+
+def test_rarity_falls_with_the_number_of_passages() -> None:
+    found = [rarity(df, 1000) for df in (1, 2, 10, 100, 1000)]
+    assert found == sorted(found, reverse=True)
+    assert 0 < found[-1] < found[0] < 1
+    assert rarity(5, 0) > 0, "a corpus size that lags behind does no harm"
