@@ -13,7 +13,7 @@ from app.retrieval.contract import (
     MergeRequest,
     RelationEvidence,
 )
-from app.retrieval.lightrag.evidence import relation_evidence
+from app.retrieval.lightrag.evidence import plain_text, relation_evidence
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.instances import InstancePool
@@ -118,7 +118,8 @@ async def _trusted_texts(store: SupportStore, blended: dict[str, str]) -> dict[s
     """The entities' texts; of those that untrusted versions speak of too, what the trusted ones say, or nothing."""
     support = await store.of_entities(list(blended))
     said = await store.said_of([name for name, found in support.items() if found.is_mixed])
+    mixed = {name for name, found in support.items() if found.is_mixed}
     return {
-        name: (said[name].description if name in said else "") if name in support and support[name].is_mixed else text
+        name: plain_text(text) if name not in mixed else said[name].description if name in said else ""
         for name, text in blended.items()
     }

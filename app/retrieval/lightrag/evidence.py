@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from app.retrieval.contract import EntityEvidence, RelationEvidence, Source
+from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.support_store import SupportStore, relation_key
 from app.text.tokens import count_tokens
 
@@ -19,7 +20,7 @@ async def entity_evidence(store: SupportStore, rows: Sequence[dict[str, Any]]) -
         name = row["entity_name"]
         if name not in support:
             continue
-        description = row["description"]
+        description = plain_text(row["description"])
         if support[name].is_mixed:
             description = said[name].description if name in said else ""
         evidence.append(
@@ -43,7 +44,7 @@ async def relation_evidence(store: SupportStore, rows: Sequence[dict[str, Any]])
     for rank, (key, row) in enumerate(zip(keys, rows, strict=True), 1):
         if key not in support:
             continue
-        description, keywords = row["description"], row["keywords"]
+        description, keywords = plain_text(row["description"]), row["keywords"]
         if support[key].is_mixed:
             own = said.get(key)
             description, keywords = (own.description, own.keywords) if own else ("", "")
@@ -59,6 +60,11 @@ async def relation_evidence(store: SupportStore, rows: Sequence[dict[str, Any]])
             )
         )
     return evidence
+
+
+def plain_text(blended: str) -> str:
+    """A description of LightRAG's, which joins what several chunks said by a separator of its own; a line for each."""
+    return blended.replace(SEPARATOR, "\n")
 
 
 class Budget:

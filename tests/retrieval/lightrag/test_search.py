@@ -92,6 +92,18 @@ async def test_empty_keywords_of_the_model_are_replaced(
     assert result.passages
 
 
+async def test_what_several_chunks_said_are_lines_of_one_description(
+    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+) -> None:
+    await ingest(index, corpus, ORBIT)
+    await ingest(index, corpus, RIVAL)
+    given = Keywords(low=("Orbit Works",))
+    result = await search.search(corpus.workspace, SearchRequest("tell me more", "local", keywords=given))
+    described = {found.name: found.description for found in result.entities}["Orbit Works"]
+    assert "<SEP>" not in described
+    assert len(described.splitlines()) == 2
+
+
 async def test_given_keywords_are_used(index: GraphIndexer, search: GraphSearch, corpus: Corpus) -> None:
     await ingest(index, corpus, ORBIT, RIVAL)
     given = Keywords(high=("cranes",), low=("Tall Pine",))
