@@ -6,20 +6,37 @@ travels in a context variable; without one all tables look empty.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import asyncpg
-from lightrag.kg.postgres_impl import ClientManager, PostgreSQLDB
+from lightrag.kg.postgres_impl import TRANSIENT_DB_EXCEPTIONS, ClientManager, PostgreSQLDB
 from pgvector.asyncpg import register_vector
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from app.errors import Unavailable
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.logging import quieten_engine
 from app.settings import Settings, refuse_engine_hijack
+
+# The server's farewell to a connection is a lost connection too, and so is the driver's complaint when the farewell has
+# come but the end of the stream has not.
+LOST_CONNECTION: tuple[type[BaseException], ...] = (
+    *TRANSIENT_DB_EXCEPTIONS,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InternalClientError,
+)
+
+
+class EngineUnavailable(Unavailable):
+    """The graph's database could not be reached, or took too long."""
+
+    code = "engine_unavailable"
+    title = "The graph engine is not available"
 
 
 @dataclass(frozen=True)
@@ -58,9 +75,16 @@ def engine_workspace(name: str, tenant_id: UUID | None = None) -> Iterator[None]
         _fence.reset(token)
 
 
-def inside(ref: WorkspaceRef) -> AbstractContextManager[None]:
-    """The fence of a workspace and its tenant."""
-    return engine_workspace(ref.engine_name, ref.tenant_id)
+@contextmanager
+def inside(ref: WorkspaceRef) -> Iterator[None]:
+    """The fence of a workspace and its tenant. Raises `EngineUnavailable` for a database that does not answer."""
+    with engine_workspace(ref.engine_name, ref.tenant_id):
+        try:
+            yield
+        except (*LOST_CONNECTION, asyncpg.QueryCanceledError) as error:
+            raise EngineUnavailable(
+                "the graph's database does not answer; try again later", error_type=type(error).__name__
+            ) from error
 
 
 class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
@@ -98,13 +122,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
                 "pool_close_timeout": CONNECT_TIMEOUT_SECONDS,
             }
         )
-        # The server's farewell to a connection is a lost connection too, and so is the driver's complaint when the
-        # farewell has come but the end of the stream has not.
-        self._transient_exceptions += (
-            asyncpg.AdminShutdownError,
-            asyncpg.CrashShutdownError,
-            asyncpg.InternalClientError,
-        )
+        self._transient_exceptions = LOST_CONNECTION
         self._url = url
         self._statement_timeout_seconds = statement_timeout_seconds
         self._loop = asyncio.get_running_loop()

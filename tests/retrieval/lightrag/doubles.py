@@ -43,9 +43,11 @@ class WordEmbedding:
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[str]]] = []
         self.failing = 0
+        self.seconds = 0.0
 
     async def embed(self, texts: Sequence[str], *, role: EmbeddingRole) -> Vectors:
         self.calls.append((role, list(texts)))
+        await asyncio.sleep(self.seconds)
         if self.failing:
             self.failing -= 1
             from app.providers.contract import ModelUnavailable  # noqa: PLC0415
@@ -76,6 +78,8 @@ class NameChat:
     keywords: str | None = None
     seconds: float = 0
     cancelled: int = 0
+    waiting: int = 0
+    busy: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def complete(
         self,
@@ -88,11 +92,16 @@ class NameChat:
         prompt = messages[-1].content
         found = INPUT.search(prompt)
         self.asked.append((purpose, found[1] if found else prompt))
+        self.waiting += 1
+        if self.waiting == self.profile.max_concurrency:
+            self.busy.set()
         try:
             await asyncio.sleep(self.seconds)
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
+        finally:
+            self.waiting -= 1
         record_call(self.profile, purpose, tokens_in=10, tokens_out=5, milliseconds=0, is_estimated=True)
         return ChatReply(self.answer(purpose, prompt, found[1] if found else ""), 10, 5, True, "stop")
 
