@@ -43,6 +43,7 @@ COMMON_SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_messages": "warning",
+    "log_line_prefix": "%m [%p] %q%u@%d ",
 }
 # Tests lose nothing with the machine: their data is made anew for each run.
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB"}

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from celery import Celery
+
 from app.bootstrap import CeleryPublisher
 from app.devstack.app_processes import AppProcesses
 from app.devstack.processes import Child
@@ -28,13 +30,14 @@ class Fleet:
     async def send(self, jobs: Sequence[Job]) -> None:
         await self.publisher.publish(jobs)
 
+    async def send_task(self, name: str, *, queue: str) -> None:
+        """Send a task that is no job to a queue of the caller's choosing."""
+        broker = Celery("test", broker=self.processes.environment["TRELLIS_REDIS_URL"], set_as_current=False)
+        await asyncio.to_thread(broker.send_task, name, queue=queue)
+        broker.close()
+
     def log(self) -> str:
         return "\n".join(child.log.read_text(errors="replace") for child in self.processes.children)
-
-    async def waits_for_log(self, words: str) -> None:
-        while words not in self.log():
-            self.processes.check()
-            await asyncio.sleep(0.1)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """Puts documents where an upload would have put them, and reads back what ingestion made of them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,7 +12,7 @@ from sqlalchemy import select, text, update
 
 from app.blobs.store import BlobStore, blob_key
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Document, IndexState, Version, Workspace
+from app.db.models import Blob, Document, IndexState, ModelProfile, Version, Workspace
 from app.db.session import Database
 from app.jobs import IndexGraph, ProcessVersion
 from app.retrieval.contract import Engine
@@ -115,23 +116,55 @@ class Uploads:
 
     async def engine_rows(self, workspace_id: WorkspaceId, engine_url: str) -> dict[str, int]:
         """Rows of the workspace in each of the graph engine's tables, but for cached answers of the model."""
+        async with self._engine(workspace_id, engine_url) as connection:
+            counts = {
+                table: await connection.fetchval(
+                    f"SELECT count(*) FROM {table} WHERE workspace = $1",
+                    f"w_{workspace_id.hex}",
+                )
+                for table in await _engine_tables(connection)
+                if not table.endswith("_cache")
+            }
+        return {table: count for table, count in counts.items() if count}
+
+    async def engine_text(self, workspace_id: WorkspaceId, engine_url: str) -> str:
+        """All that the graph engine holds of the workspace, as one text."""
+        async with self._engine(workspace_id, engine_url) as connection:
+            parts = [
+                await connection.fetchval(
+                    f"SELECT string_agg(t::text, '\n') FROM {table} t WHERE workspace = $1",
+                    f"w_{workspace_id.hex}",
+                )
+                for table in await _engine_tables(connection)
+            ]
+        return "\n".join(part for part in parts if part)
+
+    async def point_model(self, owner_database: Database, name: str, base_url: str) -> None:
+        """Move a model profile to another endpoint."""
+        async with owner_database.system() as session:
+            await session.execute(update(ModelProfile).where(ModelProfile.name == name).values(base_url=base_url))
+
+    @asynccontextmanager
+    async def _engine(self, workspace_id: WorkspaceId, engine_url: str) -> AsyncIterator[asyncpg.Connection]:
         connection = await asyncpg.connect(engine_url)
         try:
-            name = f"w_{workspace_id.hex}"
-            await connection.execute("SELECT set_config('app.workspace', $1, false)", name)
-            tables = await connection.fetch(
-                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'lightrag%' AND relname NOT LIKE '%cache'"
-            )
-            counts = {
-                row["relname"]: await connection.fetchval(
-                    f"SELECT count(*) FROM {row['relname']} WHERE workspace = $1",
-                    name,
-                )
-                for row in tables
-            }
+            await connection.execute("SELECT set_config('app.workspace', $1, false)", f"w_{workspace_id.hex}")
+            yield connection
         finally:
             await connection.close()
-        return {table: count for table, count in counts.items() if count}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that a process does; the test's own time limit ends a wait that is in vain."""
+    while True:
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+
+
+async def _engine_tables(connection: asyncpg.Connection) -> list[str]:
+    rows = await connection.fetch("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'lightrag%'")
+    return [row["relname"] for row in rows]
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:
