@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from hashlib import blake2b
 
 from app.text.concepts.caseless import caseless_words
@@ -57,6 +58,7 @@ class _Draft:
     is_title: bool = False
 
 
+@lru_cache(maxsize=131_072)
 def concept_key(normal: str) -> int:
     """The signed 64-bit BLAKE2b key of a normal form (RFC 7693), as it fits a Postgres ``bigint``."""
     return int.from_bytes(blake2b(normal.encode(), digest_size=8).digest(), "big", signed=True)

@@ -40,6 +40,8 @@ def is_capitalised(token: Token) -> bool:
 
 def is_identifier(text: str) -> bool:
     """Whether a token cannot be a plain word: letters with digits, a capital inside, or characters of program names."""
+    if text.isalpha() and text[1:].islower():
+        return False  # nearly every word, told apart fast
     if not any(char.isalpha() for char in text):
         return False
     has_inner_capital = any(char.isupper() and text[index] not in "-'’" for index, char in enumerate(text[1:]))

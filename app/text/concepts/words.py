@@ -6,9 +6,9 @@ Pure and deterministic. Which words matter is decided in ``extraction`` and ``st
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
 
 class Script(Enum):
@@ -20,8 +20,7 @@ class Script(Enum):
     UNSPACED = "unspaced"  # no spaces: Thai, Lao, Burmese, Khmer
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A run of word characters: ``text[start:end]`` of the text it was found in."""
 
     text: str
@@ -76,9 +75,9 @@ def tokens(text: str) -> Iterator[Token]:
     """The tokens of ``text`` in order. A token is a whole run for scripts without spaces, and a word for all others."""
     for match in _TOKEN.finditer(text):
         found, start = match.group(), match.start()
-        if elided := _FRENCH_ELISION.match(found):
+        if not found.isalpha() and (elided := _FRENCH_ELISION.match(found)):
             found, start = found[elided.end() :], start + elided.end()
-        yield Token(found, start, match.end(), script_of(found))
+        yield Token(found, start, match.end(), Script.CASED if found.isascii() else script_of(found))
 
 
 def script_of(token: str) -> Script:
