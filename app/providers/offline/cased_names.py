@@ -15,6 +15,7 @@ from app.providers.offline.name_words import (
     DEMONYMS,
     GIVEN_NAMES,
     HEAD_TYPES,
+    OFFICIAL_HEADS,
     PERSON_TITLES,
     ROLE_ENDS,
     SENTENCE_STARTERS,
@@ -90,10 +91,10 @@ def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower
         return None
     if language == "ru" and all(map(is_russian_adjective, words)):
         return None
-    behind_title = max((position + 1 for position, word in enumerate(words) if _is_title(word)), default=0)
-    if len(words) - behind_title >= _MIN_NAME_BEHIND_TITLE and words[-1] not in HEAD_TYPES:
-        # Президента США Рональда Рейгана: what the title is of stands between it and the name.
-        first = next((at for at in range(behind_title, len(words) - 1) if _is_first_name(words[at])), behind_title)
+    behind_title = _behind_title(words)
+    # America Larry Ellison: what the person is, or where from, stands before the first name.
+    first = next((at for at in range(behind_title, len(words) - 1) if _is_first_name(words[at])), behind_title)
+    if first and len(words) - first >= _MIN_NAME_BEHIND_TITLE and words[-1] not in HEAD_TYPES:
         candidate = candidate.part(first, len(words))
     elif not candidate.before:
         is_role = len(words) >= _MIN_ROLE_NAME_TOKENS and words[0].endswith(ROLE_ENDS)
@@ -104,6 +105,14 @@ def _narrowed(candidate: Candidate, language: str, places: dict[str, str], lower
         if candidate.words[0].lower() in lower or is_generic or (is_role and not is_given):
             return candidate.part(1, len(words))
     return candidate
+
+
+def _behind_title(words: Sequence[str]) -> int:
+    """Where the name behind the last title begins; 0 without one. The General Conference is no general."""
+    kinds = HEAD_TYPES.keys() | OFFICIAL_HEADS
+    return max(
+        (at + 1 for at, word in enumerate(words[:-1]) if _is_title(word) and words[at + 1] not in kinds), default=0
+    )
 
 
 def _german_part(candidate: Candidate, places: dict[str, str]) -> Candidate | None:

@@ -53,6 +53,41 @@ _PERSON_TAGS: Final = frozenset({"nr", "nrt", "nrfg"})
 _MIN_ORGANISATION_CHARS: Final = 4
 _STARTING_TAGS: Final = frozenset({"ns", "nr", "nt", "nz", "nrt"})
 _MIDDLE_TAGS: Final = frozenset({"n", "vn", "ns", "nz", "j", "b"})
+_ENDINGS: Final = frozenset(
+    [
+        "人",
+        "族",
+        "语",
+        "郡",
+        "队",
+        "派",
+        "州",
+        "县",
+        "市",
+        "镇",
+        "省",
+        "河",
+        "湖",
+        "山",
+        "岛",
+        "海",
+        "湾",
+        "路",
+        "街",
+        "桥",
+        "奖",
+        "教",
+        "教会",
+        "大道",
+        "大街",
+        "大桥",
+        "大教堂",
+        "定理",
+        "原理",
+        "效应",
+    ]
+)
+_PEOPLE_ENDINGS: Final = frozenset({"人", "族", "语", "派", "教会"})
 _TITLED: Final = re.compile("《([^《》]{2,30})》")
 _MAX_JOINED: Final = 4
 # What jieba's dictionary calls places or persons and is neither.
@@ -64,7 +99,7 @@ _NOT_NAMES: Final = frozenset(
     区 国会 议会 法院 山 海 湖 江 河 大洋 海湾 海域 海峡 半岛 岛屿 群岛 平原 高原 沙漠 盆地 山谷 山地 河谷 首都 省会 乡村 村庄 城镇 小镇 市镇 机场 公园 党 温度 高温 低温 高速
     高度 高等 安全 安排 金属 金融 石油 石灰 白色 黄色 黄金 马力 和平 和谐 平等 文明 明显 纪念 成功 成立 成本 任何 万 方面 方式 方法 向前 时报 时间 双方 广场 车站 大桥 教堂 皇宫
     皇家 王朝 王室 朝廷 宫廷 内地 外地 当地 本地 各地 殖民地 欧元 美元 英镑 江山 大街 街道 市场 大陆 次大陆 东方 西方 南方 北方 西南 东南 西北 东北 外国 关联 广义 福利 海洋生物
-    联合政府 四合院 广播公司 商学院 福利金 联盟党 大会党 新教政府 世界 国际 地球 太阳 月球 人民 民族 社会 政治 经济 文化 大都 大都市 都市区 上市公司 大国 强国 入口 出口 绥靖 礼拜 非军事化 口岸 平方公里 公里 平方英里
+    联合政府 四合院 广播公司 商学院 福利金 联盟党 大会党 新教政府 世界 国际 地球 太阳 月球 人民 民族 社会 政治 经济 文化 大都 大都市 都市区 上市公司 大国 强国 入口 出口 绥靖 礼拜 非军事化 口岸 平方公里 公里 平方英里 冰川 沿海地区 都市人口 朝圣 治国 法度
 """,
     )
 )
@@ -113,6 +148,11 @@ def _words(sentence: str, index: int, places: dict[str, str], counts: Counter[st
         else:
             kind = _by_end(word) if width > 1 else _kind(tagged, position, places, counts)
         if kind and len(word) > 1 and word not in STOP_WORDS and word not in _NOT_NAMES:
+            ending = tagged[position + width][0] if position + width < len(tagged) else ""
+            endings = _PEOPLE_ENDINGS if word in places else _ENDINGS
+            if ending in endings and kind in ("location", "concept"):
+                # The name goes on: 老挝 + 人, 尼尔森 + 大道.
+                word, kind, width = word + ending, _by_end(word + ending) or "concept", width + 1
             yield Mention(word, kind, index, offset)
         offset += len(word)
         position += width
@@ -136,6 +176,9 @@ def _sound_width(tagged: Sequence[tuple[str, str]], position: int) -> int:
     """How many words from `position` are pieces of one foreign name that jieba took apart; 1 where none was."""
     end = position
     while end < len(tagged) and _is_sound_piece(*tagged[end]):
+        is_place = tagged[end][1] == "ns" and _dictionary().has_word(tagged[end][0])
+        if is_place and end > position and len(tagged[end - 1][0]) == 1:
+            return 1  # 多 + 墨西哥: the sound before a known place is a word of its own
         end += 1
     length = sum(len(word) for word, _ in tagged[position:end])
     is_name = any(tag in _PERSON_TAGS or tag == "ns" for _, tag in tagged[position:end])
@@ -158,7 +201,9 @@ def _kind(tagged: Sequence[tuple[str, str]], position: int, places: dict[str, st
         return (_by_end(word) or "organization") if len(word) >= _MIN_ORGANISATION_CHARS else None
     if tag in _PERSON_TAGS:
         beside = {tagged[other][0] for other in (position - 1, position + 1) if 0 <= other < len(tagged)}
-        is_likely = counts[word] > 1 or bool(beside & _TITLES)
+        # Words of the dictionary that are called names and repeated are mostly words: 蓝藻, 童工, 王子.
+        is_repeated = counts[word] > 1 and (len(word) > 2 or not _dictionary().has_word(word))
+        is_likely = is_repeated or bool(beside & _TITLES)
         if is_likely and word[0] in _SURNAMES and word[-1] not in _WORD_ENDS:
             return "person"
         return "concept" if len(word) >= _MIN_SOUNDS and _SOUND_PIECE.match(word) else None

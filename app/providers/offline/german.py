@@ -62,12 +62,17 @@ def _may_lead(word: str) -> bool:
 
 
 def _behind_first_name(words: Sequence[str], given: Sequence[bool], first: int) -> int:
+    """Where a name ends that begins with a first name: behind the one word after its first names, initials and
+    particles, and behind further ones that are no German words.
+    """
     end = first + 1
     while end < len(words):
-        is_short = len(words[end]) <= _INITIAL_CHARS or words[end][0].islower()
-        if not (is_short or given[end]) and end > first + 1 and is_german_word(words[end]):
+        is_open = given[end - 1] or _is_small(words[end - 1])
+        if not (is_open or given[end] or _is_small(words[end])) and is_german_word(words[end]):
             break
         end += 1
-        if not is_short and not given[end - 1] and is_german_word(words[end - 1]):
-            break
     return end
+
+
+def _is_small(word: str) -> bool:
+    return len(word) <= _INITIAL_CHARS or word[0].islower()

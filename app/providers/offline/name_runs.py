@@ -14,7 +14,7 @@ from app.text.concepts.words import Token, normalise, tokens
 _SPLITTING: Final = frozenset({"and", "und", "y", "e", "et", "for", "upon"})
 _EXTENDING: Final = frozenset({"and", "for", "on", "of", "the"})
 # In German these join nouns to phrases far more often than words to a name.
-_GERMAN_SPLITTING: Final = _SPLITTING | {"der", "von", "den", "de", "la"}
+_GERMAN_SPLITTING: Final = _SPLITTING | {"der", "von", "den"}
 _FULL_STOPS: Final = ".!?"
 _OPENING_MARKS: Final = "\"'“„«»‘:"
 _MAX_EXTENDED_TOKENS: Final = 9
