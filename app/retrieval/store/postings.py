@@ -18,8 +18,9 @@ from app.retrieval.store.trust import trust_parameters, trusted
 from app.text.concepts.extraction import concept_key
 from app.text.concepts.terms import terms
 
-K1 = 1.2
-B = 0.75
+# Measured on nine sets: a little better than the usual 1.2 and 0.75 on English multi-hop ones, equal elsewhere.
+K1 = 0.9
+B = 0.4
 # A long question is cut to its most repeated terms.
 MAX_QUERY_TERMS = 64
 # How many postings one question may read: its rarest terms come first, and what is left out hardly tells passages apart.
