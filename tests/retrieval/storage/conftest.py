@@ -1,9 +1,11 @@
 """The engine's pool and pairs of workspaces, one for LightRAG's own storages and one for units of work."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from lightrag.kg.postgres_impl import ClientManager
 
 from app.db.provision import DatabaseUrls
 from app.db.session import Database
@@ -14,6 +16,20 @@ from app.settings import Settings
 from tests.factories import Tenancy
 from tests.retrieval.storage.harness import DIMENSION, SUFFIX, Calls, Engine, close_engine, hold_lease, open_engine
 
+
+@asynccontextmanager
+async def own_engine_database(settings: Settings) -> AsyncIterator[EngineDatabase]:
+    """A pool beside one that other tests of this process may hold open: LightRAG knows one at a time."""
+    others = dict(ClientManager._instances)
+    ClientManager._instances["db"] = None
+    database = await open_engine_database(settings)
+    try:
+        yield database
+    finally:
+        await database.close()
+        ClientManager._instances.update(others)
+
+
 OpenEngine = Callable[..., Awaitable[Engine]]
 
 
@@ -21,9 +37,8 @@ OpenEngine = Callable[..., Awaitable[Engine]]
 async def engine_pool(settings: Settings, owner_database: Database) -> AsyncIterator[EngineDatabase]:
     async with owner_database.system() as session:
         await create_vector_tables(session, SUFFIX, DIMENSION)
-    database = await open_engine_database(settings)
-    yield database
-    await database.close()
+    async with own_engine_database(settings) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from lightrag.utils import EmbeddingFunc, Tokenizer
 from app.retrieval.contract import Lease, WorkspaceRef
 from app.retrieval.lightrag.logging import quieten_engine
 from app.retrieval.lightrag.pool import engine_workspace
-from app.retrieval.lightrag.storage.mentions import record_extractions
+from app.retrieval.lightrag.storage.mentions import expose_extractions
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
 from app.retrieval.lightrag.storage.unit import UnitOfWork, open_unit
 from app.retrieval.lightrag.stores import STOCK, register
@@ -190,7 +190,7 @@ async def open_engine(ref: WorkspaceRef, folder: Path, *, is_unit: bool, calls: 
     )
     await rag.initialize_storages()
     if is_unit:
-        record_extractions(rag)
+        expose_extractions(rag)
     return Engine(rag, ref, chunks, calls, is_unit)
 
 

@@ -9,9 +9,9 @@ from app.db.provision import DatabaseUrls
 from app.db.session import Database
 from app.db.vector_tables import create_vector_tables
 from app.retrieval.contract import GraphWriteFailed
-from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
+from app.retrieval.lightrag.pool import EngineDatabase
 from app.settings import Settings
-from tests.retrieval.storage.conftest import OpenEngine
+from tests.retrieval.storage.conftest import OpenEngine, own_engine_database
 from tests.retrieval.storage.faults import LossyProxy
 from tests.retrieval.storage.harness import DIMENSION, SUFFIX, TABLES, make_documents, table_rows
 
@@ -33,9 +33,10 @@ async def engine_pool(
         await create_vector_tables(session, SUFFIX, DIMENSION)
     port = urlsplit(urls.engine).port
     through_proxy = urls.engine.replace(f":{port}/", f":{proxy.port}/")
-    database = await open_engine_database(Settings(**settings.model_dump() | {"engine_database_url": through_proxy}))
-    yield database
-    await database.close()
+    async with own_engine_database(
+        Settings(**settings.model_dump() | {"engine_database_url": through_proxy})
+    ) as opened:
+        yield opened
 
 
 async def test_commit_whose_answer_was_lost_counts(open_one: OpenEngine, urls: DatabaseUrls, proxy: LossyProxy) -> None:

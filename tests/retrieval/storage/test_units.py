@@ -20,12 +20,12 @@ from app.retrieval.lightrag.storage.context import (
     UnitTooLarge,
     outside_unit,
 )
-from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions
+from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
 from app.retrieval.lightrag.storage.sql import Statement
 from app.retrieval.lightrag.storage.weight import UnitLimits
 from tests.retrieval.storage.conftest import OpenEngine
 from tests.retrieval.storage.faults import before_statement
-from tests.retrieval.storage.harness import TABLES, add_version, hold_lease, make_documents, table_rows
+from tests.retrieval.storage.harness import TABLES, add_version, differences, hold_lease, make_documents, table_rows
 
 
 async def test_writes_outside_a_unit_are_refused(open_one: OpenEngine, urls: DatabaseUrls) -> None:
@@ -252,6 +252,45 @@ async def test_large_writes_are_split_inside_the_transaction(
     assert [len(found) for found in rows.values()] == [2, 6]
 
 
+async def test_chunks_of_equal_text_each_get_the_answer_they_share(open_one: OpenEngine, urls: DatabaseUrls) -> None:
+    engine = await open_one(is_unit=True)
+    (text,) = make_documents(1, chunks=1).values()
+    first, second, third = make_documents(3)
+    engine.chunks.update({first: text, second: text, third: make_documents(3)[third]})
+    for document in engine.chunks:
+        await engine.insert(document)
+    await engine.change("adelete_by_doc_id", first)
+    await engine.change("adelete_by_doc_id", third)
+    rows = await table_rows(urls.owner, engine.ref.engine_name)
+    assert first not in str(rows | {"lightrag_llm_cache": []})
+    alone = await open_one(is_unit=True)
+    alone.chunks.update({second: text})
+    await alone.insert(second)
+    expected = await table_rows(urls.owner, alone.ref.engine_name)
+    for table in ("lightrag_graph_nodes", "lightrag_graph_edges", "lightrag_entity_chunks", "lightrag_relation_chunks"):
+        # LightRAG joins keywords with a blank more when it rebuilds.
+        assert [row.replace(", ", ",") for row in rows[table]] == [row.replace(", ", ",") for row in expected[table]]
+
+
+async def test_replacing_a_document_is_one_write(open_one: OpenEngine, urls: DatabaseUrls) -> None:
+    stock, engine = await open_one(is_unit=False), await open_one(is_unit=True)
+    documents = make_documents(4)
+    *others, old, new = documents
+    for one in (stock, engine):
+        one.chunks.update(documents)
+        for document in [*others, old]:
+            await one.insert(document)
+    await stock.insert(new)
+    await stock.change("adelete_by_doc_id", old)
+    async with engine.unit() as unit:
+        await engine.insert_into(unit, new)
+        result = await engine.rag.adelete_by_doc_id(old)
+        assert result.status == "success"
+        await unit.commit()
+    expected = await table_rows(urls.owner, stock.ref.engine_name)
+    assert differences(expected, await table_rows(urls.owner, engine.ref.engine_name)) == {}
+
+
 async def test_workspace_is_cleared_whole(open_one: OpenEngine, urls: DatabaseUrls) -> None:
     engine, other = await open_one(is_unit=True), await open_one(is_unit=True)
     for one in (engine, other):
@@ -273,9 +312,9 @@ async def test_each_chunks_words_are_stored_as_mentions(open_one: OpenEngine, ur
     for version in (first, second):
         await add_version(urls.owner, engine.ref, version, chunks=3)
         async with engine.unit() as unit:
-            await engine.insert_into(unit, str(version))
-            mentions = list(unit.extractions.mentions())
-            await unit.commit([*insert_mentions(engine.ref, mentions)])
+            with recorded_extractions() as said:
+                await engine.insert_into(unit, str(version))
+            await unit.commit([*insert_mentions(engine.ref, list(said.mentions()))])
     rows = await _mentions(urls, engine.ref.workspace_id)
     assert len(rows) == 2 * 3 * (10 + 9)
     entities = {(row["chunk_ordinal"], row["name"]) for row in rows if row["version_id"] == first and not row["target"]}

@@ -15,6 +15,7 @@ from lightrag.kg.postgres_impl import SQL_TEMPLATES, ClientManager, PGKVStorage
 from lightrag.kg.shared_storage import get_data_init_lock
 
 from app.retrieval.lightrag.pool import engine_workspace
+from app.retrieval.lightrag.storage.answer_keys import asking_chunk, plain_key
 from app.retrieval.lightrag.storage.context import active_unit
 from app.retrieval.lightrag.storage.guard import refuse_in_unit
 from app.retrieval.lightrag.storage.loader import BatchLoader
@@ -58,7 +59,16 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
         return await self.get_by_id(id)
 
     async def get_by_ids(self, ids: list[str]) -> list[Row | None]:
-        """One row a key, in the order of the keys; concurrent calls share a statement."""
+        """One row a key, in the order of the keys; concurrent calls share a statement.
+
+        A key that names the chunk it is asked for (`answer_for`) gets its answer as that chunk's.
+        """
+        rows = await self._get([plain_key(key) for key in ids])
+        return [
+            row and row | {"chunk_id": asking_chunk(key) or row["chunk_id"]} for key, row in zip(ids, rows, strict=True)
+        ]
+
+    async def _get(self, ids: list[str]) -> list[Row | None]:
         if self._reads is None:
             self._reads = BatchLoader(self._read, on_load=lambda *_: None, on_error=lambda _: None)
         reads = self._reads
@@ -93,6 +103,7 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
 
     async def delete(self, ids: list[str]) -> None:
         """Forget answers: at once, or with the transaction of the running unit."""
+        ids = [plain_key(key) for key in ids]
         for key in ids:
             self._pending.pop(key, None)
         unit = active_unit(self.workspace)
@@ -100,7 +111,7 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
             unit.forgotten_answers.update(ids)
             return
         with engine_workspace(self.workspace):
-            for statement in delete_by_id(TABLE, self.workspace, list(ids)):
+            for statement in delete_by_id(TABLE, self.workspace, ids):
                 await self.db.fetch(statement.sql, *statement.arguments)
 
     async def drop(self) -> dict[str, str]:
@@ -112,7 +123,8 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
         return not self._pending and bool(await super().is_empty())
 
     async def index_done_callback(self) -> None:
-        """Nothing is awaited here: the answers are on their way, and a unit flushes before it commits."""
+        """Write what is collected; raises what the database raises."""
+        await self.flush()
 
     async def flush(self) -> None:
         """Afterwards every answer collected so far is in the database; raises what the database raises."""

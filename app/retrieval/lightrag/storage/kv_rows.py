@@ -9,6 +9,7 @@ from typing import Any
 from lightrag.kg.postgres_impl import SQL_TEMPLATES, namespace_to_table_name
 from lightrag.namespace import NameSpace
 
+from app.retrieval.lightrag.storage.answer_keys import plain_key
 from app.retrieval.lightrag.storage.context import NameTooLong
 
 Row = dict[str, Any]
@@ -64,7 +65,7 @@ class KvTable:
         row["create_time"] = before["create_time"] if before else moment
         row["update_time"] = moment
         if self.namespace == NameSpace.KV_STORE_TEXT_CHUNKS:
-            row["llm_cache_list"] = row.get("llm_cache_list", [])
+            row["llm_cache_list"] = [plain_key(answer) for answer in row.get("llm_cache_list", [])]
             row["heading"] = row.get("heading") or {}
             row["sidecar"] = row.get("sidecar") or {}
         return row

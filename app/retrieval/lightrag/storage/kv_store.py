@@ -7,6 +7,7 @@ from lightrag.kg.postgres_impl import ClientManager, PGKVStorage
 from lightrag.kg.shared_storage import get_data_init_lock
 from lightrag.namespace import NameSpace
 
+from app.retrieval.lightrag.storage.answer_keys import answer_for
 from app.retrieval.lightrag.storage.context import active_unit, writing_unit
 from app.retrieval.lightrag.storage.extraction_cache import ExtractionCache
 from app.retrieval.lightrag.storage.guard import GuardedDatabase, refuse_in_unit
@@ -43,7 +44,10 @@ class UnitKvStore(GuardedDatabase, PGKVStorage):  # type: ignore[misc]
         if unit is None:
             rows = await self.read_rows(list(ids))
             return [rows.get(key) for key in ids]
-        return await unit.kv[self.namespace].get_many(list(ids))
+        found = await unit.kv[self.namespace].get_many(list(ids))
+        if self.namespace == NameSpace.KV_STORE_TEXT_CHUNKS:
+            _ask_for_answers_by_chunk(found)
+        return found
 
     async def filter_keys(self, keys: set[str]) -> set[str]:
         """The keys that have no row."""
@@ -78,6 +82,12 @@ class UnitKvStore(GuardedDatabase, PGKVStorage):  # type: ignore[misc]
         stored = {key: table.stored_key(key) for key in keys if table.has_long_keys or len(key) <= MAX_KEY}
         rows = await super().get_by_ids(list(stored.values())) if stored else []
         return {key: row | {"id": key} for key, row in zip(stored, rows, strict=True) if row is not None}
+
+
+def _ask_for_answers_by_chunk(rows: list[Row | None]) -> None:
+    for row in rows:
+        if row is not None:
+            row["llm_cache_list"] = [answer_for(key, row["id"]) for key in row["llm_cache_list"]]
 
 
 def UnitKVStorage(**arguments: Any) -> PGKVStorage:

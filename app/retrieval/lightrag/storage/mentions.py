@@ -2,6 +2,8 @@
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -9,13 +11,14 @@ from uuid import UUID
 from lightrag import LightRAG
 
 from app.retrieval.contract import WorkspaceRef
-from app.retrieval.lightrag.storage.context import active_unit
 from app.retrieval.lightrag.storage.sql import Statement, split, value_bytes
 
 # One chunk's entities by name and relations by pair, as LightRAG's parser gives them.
 Extraction = tuple[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]]
 
 _CHUNK = "-chunk-"
+
+_recorded: ContextVar["Extractions | None"] = ContextVar("engine_extractions", default=None)
 
 _DELETE = "DELETE FROM mentions WHERE tenant_id = $1 AND workspace_id = $2 AND version_id = ANY($3)"
 
@@ -39,7 +42,7 @@ class Mention:
 
 @dataclass
 class Extractions:
-    """What a unit's insert was given to merge, chunk by chunk."""
+    """What an insert was given to merge, chunk by chunk."""
 
     chunks: list[Extraction] = field(default_factory=list)
 
@@ -56,8 +59,8 @@ class Extractions:
         return iter(found)
 
 
-def record_extractions(rag: LightRAG) -> None:
-    """From now on a unit that `rag` inserts in knows what was extracted.
+def expose_extractions(rag: LightRAG) -> None:
+    """From now on `recorded_extractions` learns what `rag` merges.
 
     The hook sits on the instance, around the step between extraction and merge; LightRAG has no plug-in point there.
     """
@@ -66,12 +69,23 @@ def record_extractions(rag: LightRAG) -> None:
     @functools.wraps(extract)
     async def extract_and_record(*arguments: Any, **options: Any) -> Any:
         chunks = await extract(*arguments, **options)
-        unit = active_unit(rag.workspace)
-        if unit is not None:
-            unit.extractions.chunks.extend(chunks)
+        found = _recorded.get()
+        if found is not None:
+            found.chunks.extend(chunks)
         return chunks
 
     rag._process_extract_entities = extract_and_record
+
+
+@contextmanager
+def recorded_extractions() -> Iterator[Extractions]:
+    """Collects what is extracted by the inserts inside."""
+    found = Extractions()
+    token = _recorded.set(found)
+    try:
+        yield found
+    finally:
+        _recorded.reset(token)
 
 
 def insert_mentions(ref: WorkspaceRef, mentions: Sequence[Mention]) -> Iterator[Statement]:

@@ -30,7 +30,6 @@ from app.retrieval.lightrag.storage.engine_stores import EngineStores
 from app.retrieval.lightrag.storage.extraction_cache import TABLE as CACHE_TABLE
 from app.retrieval.lightrag.storage.graph_overlay import GraphOverlay, Pair
 from app.retrieval.lightrag.storage.kv_overlay import KvOverlay
-from app.retrieval.lightrag.storage.mentions import Extractions
 from app.retrieval.lightrag.storage.sql import Statement, delete_by_id
 from app.retrieval.lightrag.storage.vector_overlay import VectorOverlay
 from app.retrieval.lightrag.storage.weight import UnitLimits, UnitWeight
@@ -54,7 +53,6 @@ class UnitOfWork:
         self.workspace = lease.ref.engine_name
         self.is_closed = False
         self.is_committed = False
-        self.extractions = Extractions()
         # Answers of the extraction cache that go with the transaction.
         self.forgotten_answers: set[str] = set()
         self._stores = stores
@@ -71,10 +69,11 @@ class UnitOfWork:
         self.graph = GraphOverlay(stores.graph.reader(), self._weight)
         self.documents = DocStatusOverlay(stores.documents.read_where, self._weight)
 
-    async def begin(self) -> None:
-        """Raises `LeaseLost` or `UnfinishedDocuments`."""
+    async def begin(self, *, is_cleaning: bool) -> None:
+        """Raises `LeaseLost`, and `UnfinishedDocuments` unless the unit is there to remove those."""
         self._epoch = await read_epoch(self._stores.database, self._lease)
-        await self.documents.refuse_unfinished()
+        if not is_cleaning:
+            await self.documents.refuse_unfinished()
 
     # --- Reading ahead: LightRAG asks for one row at a time, in an order that is known before ---
 
@@ -205,10 +204,16 @@ class UnitOfWork:
 
 @asynccontextmanager
 async def open_unit(
-    rag: LightRAG, lease: Lease, *, limits: UnitLimits | None = None, lookup: VectorLookup | None = None
+    rag: LightRAG,
+    lease: Lease,
+    *,
+    limits: UnitLimits | None = None,
+    lookup: VectorLookup | None = None,
+    is_cleaning: bool = False,
 ) -> AsyncIterator[UnitOfWork]:
     """Everything that `rag` does inside belongs to one unit. The lease must be held.
 
+    Documents in progress outside of units are refused unless the unit `is_cleaning`: then it removes them.
     Raises `WorkspaceBusy` if this process has a unit open in the workspace, `LeaseLost` and `UnfinishedDocuments`.
     """
     workspace = lease.ref.engine_name
@@ -220,7 +225,7 @@ async def open_unit(
             unit = UnitOfWork(EngineStores.of(rag), lease, limits=limits or UnitLimits(), lookup=lookup)
             leave = enter_unit(unit)
             try:
-                await unit.begin()
+                await unit.begin(is_cleaning=is_cleaning)
                 yield unit
             finally:
                 leave()
