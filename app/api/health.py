@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from redis.exceptions import RedisError
 
 from app.api.deps import ContainerDep
-from app.api.problems import problems
+from app.api.problems import public_problems
 from app.db.session import CONNECTION_ERRORS
 from app.errors import Unavailable
 
@@ -51,7 +51,7 @@ async def is_alive() -> Alive:
     return Alive()
 
 
-@router.get("/readyz", summary="Is the process ready for work?", responses=problems(NotReady))
+@router.get("/readyz", summary="Is the process ready for work?", responses=public_problems(NotReady))
 async def is_ready(container: ContainerDep) -> Ready:
     """One round trip each to Postgres and Redis."""
     names = ("postgres", "redis")

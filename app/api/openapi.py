@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from app.api.problems import Problem
 
@@ -21,10 +22,22 @@ def install_openapi(app: FastAPI) -> None:
             # FastAPI's own shape of validation errors is never sent.
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
+            _restore_examples(schemas)
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign] # the way FastAPI documents for changing it
+
+
+def _restore_examples(schemas: dict[str, Any]) -> None:
+    """FastAPI drops every null of the document, also from examples, where a required field may be null."""
+    waiting = list(BaseModel.__subclasses__())
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        extra = model.model_config.get("json_schema_extra")
+        if model.__module__.startswith("app.api.") and isinstance(extra, dict) and model.__name__ in schemas:
+            schemas[model.__name__] |= extra
 
 
 def query_names(app: FastAPI) -> Mapping[tuple[str, str], frozenset[str]]:

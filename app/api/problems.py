@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.domain.tenants.service import InvalidApiKey, TenantSuspended
 from app.errors import (
     AppError,
     Conflict,
@@ -206,6 +207,13 @@ async def _on_database_error(request: Request, error: Exception) -> JSONResponse
 
 
 def problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route that needs a key: what any such route may answer, and `errors`."""
+    return public_problems(
+        InvalidApiKey, TenantSuspended, ValidationFailed, InternalError, DatabaseUnavailable, *errors
+    )
+
+
+def public_problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route: one entry a status, one example a code."""
     responses: dict[int | str, dict[str, Any]] = {}
     for error in errors:

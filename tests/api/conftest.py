@@ -2,25 +2,35 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 
-from app.bootstrap import Container, open_container
+from app.bootstrap import Container, Worker, open_worker
 from app.db.session import Database
 from app.domain.tenants.records import Role
 from app.domain.tenants.service import TenantService
+from app.jobs import IndexGraph, ProcessVersion
 from app.main import create_app
 from app.settings import Settings
 from tests.factories import Tenancy
+from workers.task import attempt
 
 Connect = Callable[..., Awaitable[httpx.AsyncClient]]
+Index = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture(scope="session")
-async def container(settings: Settings) -> AsyncIterator[Container]:
-    async with open_container(settings) as opened:
+async def worker(settings: Settings) -> AsyncIterator[Worker]:
+    async with open_worker(settings) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def container(worker: Worker) -> Container:
+    """Shared with the worker: one process has one graph engine."""
+    return worker.container
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +74,17 @@ async def stranger(connect: Connect, other_tenancy: Tenancy) -> httpx.AsyncClien
 async def anonymous(transport: httpx.ASGITransport) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(transport=transport, base_url="http://trellis") as client:
         yield client
+
+
+@pytest.fixture
+def index(worker: Worker) -> Index:
+    """Does a worker's jobs for uploaded documents, in the order given."""
+
+    async def run(tenancy: Tenancy, *documents: Any) -> None:
+        for document in documents:
+            ids = (tenancy.tenant_id, UUID(document["workspace_id"]), UUID(document["version"]["id"]))
+            await attempt(worker.jobs, ProcessVersion(*ids), runs=1)
+            if "graph" in document["engines"]:
+                await attempt(worker.jobs, IndexGraph(*ids), runs=1)
+
+    return run

@@ -3,18 +3,15 @@
 from fastapi import APIRouter, Depends
 
 from app.api.deps import authenticate, refuse_unknown_query
-from app.api.problems import DatabaseUnavailable, InternalError, ValidationFailed, problems
+from app.api.problems import problems
 from app.api.v1.account.router import router as account
 from app.api.v1.documents.passages import router as passages
 from app.api.v1.documents.router import router as documents
 from app.api.v1.entities.router import router as entities
 from app.api.v1.queries.router import router as queries
 from app.api.v1.workspaces.router import router as workspaces
-from app.domain.tenants.service import InvalidApiKey, TenantSuspended
-
-COMMON = problems(InvalidApiKey, TenantSuspended, ValidationFailed, InternalError, DatabaseUnavailable)
 
 # No prefix here: a route knows itself, in logs too, by the path in its own module only.
-router = APIRouter(dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=COMMON)
+router = APIRouter(dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=problems())
 for resource in (account, workspaces, documents, passages, queries, entities):
     router.include_router(resource)

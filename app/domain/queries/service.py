@@ -118,7 +118,7 @@ class QueryService:
 
 
 def _search_request(record: WorkspaceRecord, question: Question) -> SearchRequest:
-    mode = question.mode or record.row.default_mode
+    mode = record.row.default_mode if question.mode is None else question.mode
     if question.keywords is not None and MODES.get(mode, "graph") != "graph":
         raise KeywordsNotUsed(f"The mode {mode!r} takes no keywords; leave them out.", mode=mode)
     return SearchRequest(

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from app.api.deps import TenantUnit, WorkspaceDep
-from app.api.problems import ValidationFailed, problems
+from app.api.problems import problems
 from app.api.v1.documents.schemas import PassageInContext, PassageRead
 from app.db.base import TenantId
 from app.domain.documents.errors import PassageNotFound
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/passages", tags=["docum
 @router.get(
     "/{passage_id}",
     summary="Read a cited passage",
-    responses=problems(WorkspaceNotFound, PassageNotFound, ValidationFailed),
+    responses=problems(WorkspaceNotFound, PassageNotFound),
 )
 async def read_passage(
     workspace_id: WorkspaceDep,

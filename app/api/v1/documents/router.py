@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, RoleRequired, TenantUnit, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_position, encode_position
-from app.api.problems import ValidationFailed, problems
+from app.api.problems import problems
 from app.api.v1.documents.download import original
 from app.api.v1.documents.filters import document_filter
 from app.api.v1.documents.intake import read_intake
@@ -57,7 +57,7 @@ ServiceDep = Annotated[DocumentService, Depends(document_service)]
         202: {"headers": LOCATION},
         **problems(
             RoleRequired, WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, TooManyFiles, UnsupportedMediaType,
-            ValidationFailed, BlobStoreUnavailable,
+            BlobStoreUnavailable,
         ),
     },
 )  # fmt: skip
@@ -74,7 +74,7 @@ async def upload_documents(
     return DocumentsAccepted(documents=documents)
 
 
-@router.get("", summary="List documents", responses=problems(WorkspaceNotFound, InvalidCursor, ValidationFailed))
+@router.get("", summary="List documents", responses=problems(WorkspaceNotFound, InvalidCursor))
 async def list_documents(
     workspace_id: WorkspaceDep,
     session: TenantUnit,
@@ -97,7 +97,7 @@ async def list_documents(
 @router.get(
     "/{document_id}",
     summary="Read a document's status",
-    responses={200: {"headers": RETRY_AFTER}, **problems(DocumentNotFound, ValidationFailed)},
+    responses={200: {"headers": RETRY_AFTER}, **problems(DocumentNotFound)},
 )
 async def read_document(
     workspace_id: WorkspaceDep,
@@ -122,7 +122,7 @@ async def read_document(
 @router.patch(
     "/{document_id}",
     summary="Change a document's title or metadata",
-    responses=problems(RoleRequired, DocumentNotFound, DocumentDeleting, ValidationFailed),
+    responses=problems(RoleRequired, DocumentNotFound, DocumentDeleting),
 )
 async def update_document(
     document_id: UUID, wanted: DocumentUpdate, _: EditorCaller, service: ServiceDep
@@ -135,7 +135,7 @@ async def update_document(
     "/{document_id}",
     status_code=202,
     summary="Delete a document",
-    responses=problems(RoleRequired, DocumentNotFound, ValidationFailed),
+    responses=problems(RoleRequired, DocumentNotFound),
 )
 async def delete_document(document_id: UUID, _: EditorCaller, service: ServiceDep) -> DocumentRead:
     """No query uses it from now on; its indexes and its original are removed in the background."""
@@ -148,7 +148,7 @@ async def delete_document(document_id: UUID, _: EditorCaller, service: ServiceDe
     summary="Try a failed document again",
     responses={
         202: {"headers": LOCATION},
-        **problems(RoleRequired, DocumentNotFound, DocumentDeleting, NothingToRetry, ValidationFailed),
+        **problems(RoleRequired, DocumentNotFound, DocumentDeleting, NothingToRetry),
     },
 )
 async def retry_document(
@@ -164,7 +164,7 @@ async def retry_document(
     "/{document_id}/content",
     summary="Download the original",
     response_class=StreamingResponse,
-    responses={200: CONTENT, **problems(DocumentNotFound, BlobMissing, ValidationFailed, BlobStoreUnavailable)},
+    responses={200: CONTENT, **problems(DocumentNotFound, BlobMissing, BlobStoreUnavailable)},
 )
 async def read_content(
     workspace_id: WorkspaceDep, document_id: UUID, caller: ReaderCaller, container: ContainerDep

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 from app.api.deps import AdminCaller, ContainerDep, ReaderCaller, RoleRequired, WorkspaceDep
 from app.api.fields import NamePart
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
-from app.api.problems import ValidationFailed, problems
+from app.api.problems import problems
 from app.api.v1.entities.schemas import MAX_NAME_CHARS, EntityItem, EntityMerge, EntityPage, EntityRead
 from app.domain.entities.service import EntityService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
@@ -35,7 +35,7 @@ ServiceDep = Annotated[EntityService, Depends(entity_service)]
 @router.get(
     "",
     summary="List entities",
-    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, InvalidCursor, ValidationFailed),
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, InvalidCursor),
 )
 async def list_entities(
     workspace_id: WorkspaceDep,
@@ -58,7 +58,7 @@ async def list_entities(
 @router.get(
     "/{name:path}",
     summary="Read an entity",
-    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, ValidationFailed),
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound),
 )
 async def read_entity(
     workspace_id: WorkspaceDep, name: NameInPath, caller: ReaderCaller, service: ServiceDep
@@ -71,7 +71,7 @@ async def read_entity(
     "/merge",
     summary="Merge entities",
     responses=problems(
-        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, InvalidMerge, ValidationFailed,
+        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, InvalidMerge,
         WorkspaceBusy, GraphWriteFailed,
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
-from app.api.problems import ValidationFailed, problems
+from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.queries.service import KeywordsNotUsed, QueryService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
@@ -20,7 +20,6 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
         WorkspaceNotFound,
         WorkspaceDeleting,
         EngineOff,
-        ValidationFailed,
         UnknownMode,
         KeywordsNotUsed,
         ModelUnavailable,

@@ -16,7 +16,7 @@ from app.api.deps import (
     WorkspaceDep,
 )
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_position, encode_position
-from app.api.problems import ValidationFailed, problems
+from app.api.problems import problems
 from app.api.v1.workspaces.schemas import (
     ReindexAccepted,
     WorkspaceCreate,
@@ -55,7 +55,7 @@ ServiceDep = Annotated[WorkspaceService, Depends(workspace_service)]
     responses={
         201: {"headers": {"Location": {"description": "The workspace.", "schema": {"type": "string"}}}},
         **problems(
-            RoleRequired, KeyBoundToWorkspace, WorkspaceExists, ValidationFailed, UnknownModel, UnknownMode,
+            RoleRequired, KeyBoundToWorkspace, WorkspaceExists, UnknownModel, UnknownMode,
             ModeNeedsEngine,
         ),
     },
@@ -78,7 +78,7 @@ async def create_workspace(
     return WorkspaceRead.of(record)
 
 
-@router.get("", summary="List workspaces", responses=problems(InvalidCursor, ValidationFailed))
+@router.get("", summary="List workspaces", responses=problems(InvalidCursor))
 async def list_workspaces(
     caller: ReaderCaller, session: TenantUnit, cursor: Cursor = None, limit: Limit = 50
 ) -> WorkspacePage:
@@ -93,7 +93,7 @@ async def list_workspaces(
     )
 
 
-@router.get("/{workspace_id}", summary="Read a workspace", responses=problems(WorkspaceNotFound, ValidationFailed))
+@router.get("/{workspace_id}", summary="Read a workspace", responses=problems(WorkspaceNotFound))
 async def read_workspace(workspace_id: WorkspaceDep, session: TenantUnit) -> WorkspaceRead:
     """Its engines, models and settings."""
     return WorkspaceRead.of(await WorkspaceRepository(session).get(workspace_id))
@@ -103,7 +103,7 @@ async def read_workspace(workspace_id: WorkspaceDep, session: TenantUnit) -> Wor
     "/{workspace_id}",
     summary="Change a workspace",
     responses=problems(
-        RoleRequired, WorkspaceNotFound, WorkspaceExists, WorkspaceDeleting, ValidationFailed, UnknownMode,
+        RoleRequired, WorkspaceNotFound, WorkspaceExists, WorkspaceDeleting, UnknownMode,
         ModeNeedsEngine,
     ),
 )  # fmt: skip
@@ -121,7 +121,7 @@ async def update_workspace(
     "/{workspace_id}",
     status_code=202,
     summary="Delete a workspace",
-    responses=problems(RoleRequired, WorkspaceNotFound, ValidationFailed),
+    responses=problems(RoleRequired, WorkspaceNotFound),
 )
 async def delete_workspace(workspace_id: WorkspaceDep, _: AdminCaller, service: ServiceDep) -> WorkspaceRead:
     """It takes no more work from now on; its documents, indexes and originals are removed in the background."""
@@ -132,7 +132,7 @@ async def delete_workspace(workspace_id: WorkspaceDep, _: AdminCaller, service: 
     "/{workspace_id}/reindex",
     status_code=202,
     summary="Index outdated documents anew",
-    responses=problems(RoleRequired, WorkspaceNotFound, WorkspaceDeleting, ValidationFailed),
+    responses=problems(RoleRequired, WorkspaceNotFound, WorkspaceDeleting),
 )
 async def reindex_workspace(workspace_id: WorkspaceDep, _: EditorCaller, session: TenantUnit) -> ReindexAccepted:
     """Queues every document that was indexed under other settings than the workspace has now."""

@@ -1,0 +1,163 @@
+"""Entities over HTTP."""
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from app.bootstrap import Container
+from app.db.base import TenantId, WorkspaceId
+from app.domain.entities import service
+from app.domain.tenants.records import Role
+from app.retrieval.contract import WorkspaceRef
+from tests.api.conftest import Connect, Index
+from tests.api.documents import upload_text
+from tests.factories import Tenancy
+
+TEXT = """Elena Petrova leads the research group of Harbor Works in Hamburg. In 2022 Helena Petrova received the Bluewater Prize.
+
+Jonas Weber hired Elena Petrova in 2016. Professor Ingrid Solberg shared the Bluewater Prize with Helena Petrova.
+"""
+
+
+@pytest.fixture
+async def workspace_id(tenancy: Tenancy) -> WorkspaceId:
+    return await tenancy.add_workspace(engines=("lazy", "graph"))
+
+
+@pytest.fixture
+def url(workspace_id: WorkspaceId) -> str:
+    return f"/v1/workspaces/{workspace_id}/entities"
+
+
+@pytest.fixture
+async def document(client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, index: Index) -> Any:
+    made = await upload_text(client, workspace_id, TEXT)
+    await index(tenancy, made)
+    return made
+
+
+async def names(client: httpx.AsyncClient, url: str, **params: Any) -> list[str]:
+    response = await client.get(url, params=params)
+    assert response.status_code == 200, response.text
+    return [item["name"] for item in response.json()["items"]]
+
+
+async def test_entities_are_listed_by_name_page_by_page(client: httpx.AsyncClient, url: str, document: Any) -> None:
+    everything = await names(client, url, limit=200)
+    assert {"Elena Petrova", "Helena Petrova", "Harbor Works"} <= set(everything)
+    assert everything == sorted(everything)
+    listed: list[str] = []
+    params: dict[str, Any] = {"limit": 2}
+    while True:
+        page = (await client.get(url, params=params)).json()
+        listed += [item["name"] for item in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        params["cursor"] = page["next_cursor"]
+    assert listed == everything
+    assert await names(client, url, prefix="elena") == ["Elena Petrova"]
+    assert await names(client, url, prefix="%") == []
+
+
+async def test_the_link_of_an_entity_leads_to_it(client: httpx.AsyncClient, url: str, document: Any) -> None:
+    for item in (await client.get(url, params={"limit": 200})).json()["items"]:
+        found = (await client.get(item["link"])).json()
+        assert (found["name"], len(found["relations"])) == (item["name"], item["degree"])
+        assert found["chunks"][0]["version_id"] == document["version"]["id"]
+
+
+@pytest.mark.parametrize("name", ["Nobody", "a/b", "merge", "../x", "😀", "x" * 512])
+async def test_an_unknown_name_is_404(client: httpx.AsyncClient, url: str, document: Any, name: str) -> None:
+    response = await client.get(f"{url}/{quote(name, safe='')}")
+    assert (response.status_code, response.json()["code"]) == (404, "entity_not_found")
+
+
+@pytest.mark.parametrize("name", ["%00", "a%09b", "x" * 600])
+async def test_a_name_that_cannot_be_is_refused(client: httpx.AsyncClient, url: str, name: str) -> None:
+    response = await client.get(f"{url}/{name}")
+    assert (response.status_code, response.json()["code"]) == (422, "validation_error")
+
+
+async def test_merged_entities_answer_under_one_name(
+    client: httpx.AsyncClient, workspace_id: WorkspaceId, url: str, document: Any
+) -> None:
+    body = {"sources": ["Helena Petrova"], "target": "Elena Petrova"}
+    response = await client.post(f"{url}/merge", json=body)
+    assert response.status_code == 200, response.text
+    ends = {end for relation in response.json()["relations"] for end in (relation["source"], relation["target"])}
+    assert {"Bluewater Prize", "Harbor Works"} & ends
+    assert (await client.get(f"{url}/{quote('Helena Petrova')}")).status_code == 404
+    answer = await client.post(
+        f"/v1/workspaces/{workspace_id}/query",
+        json={"query": "Which prize did Elena Petrova receive?", "mode": "local"},
+    )
+    found = [entity["name"] for entity in answer.json()["evidence"]["entities"]]
+    assert "Elena Petrova" in found
+    assert "Helena Petrova" not in found
+
+
+@pytest.mark.parametrize(
+    ("body", "statuses"),
+    [
+        ({"sources": ["Nobody"], "target": "Elena Petrova"}, {404}),
+        ({"sources": ["Elena Petrova"], "target": "Elena Petrova"}, {409, 422}),
+        ({"sources": [], "target": "Elena Petrova"}, {422}),
+        ({"sources": ["Helena Petrova\x00"], "target": "Elena Petrova"}, {422}),
+        ({"sources": ["Helena Petrova"], "target": " "}, {422}),
+        ({"sources": ["Helena Petrova"]}, {422}),
+    ],
+)
+async def test_a_merge_that_cannot_be_changes_nothing(
+    client: httpx.AsyncClient, url: str, document: Any, body: dict[str, Any], statuses: set[int]
+) -> None:
+    before = await names(client, url, limit=200)
+    response = await client.post(f"{url}/merge", json=body)
+    assert response.status_code in statuses, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert await names(client, url, limit=200) == before
+
+
+async def test_a_workspace_that_is_being_written_is_busy(
+    client: httpx.AsyncClient, container: Container, tenancy: Tenancy, workspace_id: WorkspaceId, url: str,
+    document: Any, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(service, "LEASE_WAIT_SECONDS", 0.3)
+    ref = WorkspaceRef(TenantId(tenancy.tenant_id), workspace_id, 0)
+    body = {"sources": ["Helena Petrova"], "target": "Elena Petrova"}
+    async with container.leases.hold(ref, wait_seconds=5):
+        response = await client.post(f"{url}/merge", json=body)
+    assert (response.status_code, response.json()["code"]) == (503, "workspace_busy")
+    assert int(response.headers["retry-after"]) > 0
+    assert (await client.post(f"{url}/merge", json=body)).status_code == 200
+
+
+async def test_two_merges_at_once_both_succeed_one_after_the_other(
+    client: httpx.AsyncClient, url: str, document: Any
+) -> None:
+    merges = [("Helena Petrova", "Elena Petrova"), ("Ingrid Solberg", "Professor Solberg")]
+    known = await names(client, url, limit=200)
+    wanted = [(source, target) for source, target in merges if source in known]
+    responses = await asyncio.gather(
+        *(client.post(f"{url}/merge", json={"sources": [source], "target": target}) for source, target in wanted)
+    )
+    assert [response.status_code for response in responses] == [200] * len(wanted)
+
+
+async def test_only_admins_merge_and_strangers_see_nothing(
+    connect: Connect, stranger: httpx.AsyncClient, tenancy: Tenancy, url: str, document: Any
+) -> None:
+    editor = await connect(tenancy, Role.EDITOR)
+    body = {"sources": ["Helena Petrova"], "target": "Elena Petrova"}
+    assert (await editor.post(f"{url}/merge", json=body)).json()["code"] == "role_required"
+    assert (await editor.get(f"{url}/{quote('Elena Petrova')}")).status_code == 200
+    for refused in (await stranger.get(url), await stranger.post(f"{url}/merge", json=body)):
+        assert refused.json()["code"] == "workspace_not_found"
+
+
+async def test_without_the_graph_there_are_no_entities(client: httpx.AsyncClient, tenancy: Tenancy) -> None:
+    url = f"/v1/workspaces/{await tenancy.add_workspace()}/entities"
+    for refused in (await client.get(url), await client.get(f"{url}/x")):
+        assert (refused.status_code, refused.json()["code"]) == (409, "engine_off")
