@@ -144,8 +144,8 @@ def _mentions(sentence: str) -> Iterator[tuple[str, ConceptKind, bool]]:
         if token.script is not Script.CASED:
             for word in caseless_words(token):
                 yield word, ConceptKind.WORD, True
-        elif token.start not in in_names:
-            yield from _plain(token)
+        elif token.start not in in_names and (kind := _plain_kind(token.text)) is not None:
+            yield token.text, kind, False
 
 
 def _names(sentence: str, run: NameRun) -> Iterator[str]:
@@ -167,16 +167,15 @@ def _surface(sentence: str, run: Sequence[Token]) -> str:
     return text[:-2] if text.endswith(("'s", "’s")) else text
 
 
-def _plain(token: Token) -> Iterator[tuple[str, ConceptKind, bool]]:
-    """A cased token outside any name, as an identifier, a number or a word, if it is worth keeping."""
-    text = token.text
+@lru_cache(maxsize=65_536)
+def _plain_kind(text: str) -> ConceptKind | None:
+    """What a cased token outside any name is: an identifier, a number or a word; None where it is not worth keeping."""
     if is_identifier(text):
-        yield text, ConceptKind.NAME, False
-    elif not any(char.isalpha() for char in text):
-        if sum(char.isdecimal() for char in text) >= MIN_NUMBER_DIGITS:
-            yield text, ConceptKind.NUMBER, False
-    elif len(text) >= MIN_WORD_CHARS and normalise(text) not in STOP_WORDS:
-        yield text, ConceptKind.WORD, False
+        return ConceptKind.NAME
+    if not any(char.isalpha() for char in text):
+        is_number = sum(char.isdecimal() for char in text) >= MIN_NUMBER_DIGITS
+        return ConceptKind.NUMBER if is_number else None
+    return ConceptKind.WORD if len(text) >= MIN_WORD_CHARS and normalise(text) not in STOP_WORDS else None
 
 
 def _phrases(query: str) -> Iterator[str]:

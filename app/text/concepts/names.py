@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
 from app.text.concepts.words import Script, Token, normalise
@@ -38,6 +39,7 @@ def is_capitalised(token: Token) -> bool:
     return token.script is Script.CASED and (token.text[0].isupper() or is_identifier(token.text))
 
 
+@lru_cache(maxsize=65_536)
 def is_identifier(text: str) -> bool:
     """Whether a token cannot be a plain word: letters with digits, a capital inside, or characters of program names."""
     if text.isalpha() and text[1:].islower():

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from app.text.concepts.caseless import cjk_words, stem, unspaced_pieces
+from app.text.concepts.caseless import cjk_words, stem, unspaced_words
 from app.text.concepts.stopwords import STOP_WORDS
 from app.text.concepts.words import Script, Token, normalise, tokens
 
@@ -15,7 +15,7 @@ def terms(text: str) -> list[str]:
     """The terms of ``text`` in order, repeated as often as they occur, function words left out.
 
     Words in normal form for scripts with spaces, compound tokens also by their parts; words and pairs of characters for
-    Chinese and Japanese; overlapping pieces for Thai and its like. Each is at most ``MAX_TERM_CHARS`` long.
+    Chinese and Japanese; words for Thai. Each is at most ``MAX_TERM_CHARS`` long.
     """
     found: list[str] = []
     for token in tokens(text):
@@ -27,7 +27,7 @@ def _terms(token: Token) -> Iterator[str]:
     if token.script is Script.CJK:
         yield from _cjk_terms(token.text)
     elif token.script is Script.UNSPACED:
-        yield from unspaced_pieces(token.text)
+        yield from unspaced_words(token.text)
     elif token.script is Script.CASELESS:
         yield normalise(stem(token.text))
     else:

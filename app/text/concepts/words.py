@@ -69,6 +69,7 @@ _ARABIC_LETTERS = str.maketrans(
 _OTHER_DIGITS = re.compile(r"[^\x00-\x7f]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d)")
 _CACHED_CHARS = 64
+_CACHED_WORDS = 65_536
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -82,8 +83,11 @@ def tokens(text: str) -> Iterator[Token]:
 
 def script_of(token: str) -> Script:
     """The script of a token, judged by its first letter; tokens without letters count as cased."""
-    if token.isascii():
-        return Script.CASED
+    return Script.CASED if token.isascii() else _script_of_other(token)
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _script_of_other(token: str) -> Script:
     first = next((char for char in token if char.isalpha()), "a")
     if _CASED_ONE.match(first):
         return Script.CASED
@@ -111,7 +115,7 @@ def _normalise(text: str) -> str:
     return _THOUSANDS.sub("", text)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=_CACHED_WORDS)
 def _normalise_short(text: str) -> str:
     return _normalise(text)
 
