@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from app.text.concepts.caseless import cjk_words, stem, unspaced_words
+from app.text.concepts.stems import without_ending
 from app.text.concepts.stopwords import STOP_WORDS
 from app.text.concepts.words import Script, Token, normalise, tokens
 
@@ -14,12 +15,12 @@ _INNER_MARKS = re.compile(r"[’'\-_./+#&]+")
 def terms(text: str) -> list[str]:
     """The terms of ``text`` in order, repeated as often as they occur, function words left out.
 
-    Words in normal form for scripts with spaces, compound tokens also by their parts; words and pairs of characters for
+    Words in normal form for scripts with spaces (some without their endings), compound tokens also by their parts; words and pairs of characters for
     Chinese and Japanese; words for Thai. Each is at most ``MAX_TERM_CHARS`` long.
     """
     found: list[str] = []
     for token in tokens(text):
-        found.extend(term[:MAX_TERM_CHARS] for term in _terms(token) if term not in STOP_WORDS)
+        found.extend(without_ending(term)[:MAX_TERM_CHARS] for term in _terms(token) if term not in STOP_WORDS)
     return found
 
 
