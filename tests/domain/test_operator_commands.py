@@ -6,6 +6,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from app.cli.main import app
@@ -95,5 +96,5 @@ def test_a_default_secret_is_refused_outside_development() -> None:
     with pytest.raises(ValueError, match="TRELLIS_SECRET_KEY"):
         Settings(environment="production")
     with pytest.raises(ValueError, match="TRELLIS_SECRET_KEY"):
-        Settings(environment="production", secret_key=DEVELOPMENT_SECRET)
-    Settings(environment="production", secret_key="a secret of one's own")
+        Settings(environment="production", secret_key=SecretStr(DEVELOPMENT_SECRET))
+    Settings(environment="production", secret_key=SecretStr("a secret of one's own"))

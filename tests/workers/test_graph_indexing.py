@@ -10,13 +10,14 @@ from app.db.provision import DatabaseUrls
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.states import IndexStates
 from app.jobs import PurgeGraphVersion
+from app.retrieval.contract import Engine
 from tests.factories import Tenancy
 from tests.fakes.stub_process import StubServer
 from tests.workers.uploads import Upload, Uploads
 from workers.task import attempt
 
 CHUNKS = 6
-GRAPH = ("lazy", "graph")
+GRAPH: tuple[Engine, ...] = ("lazy", "graph")
 SMALL_CHUNKS = {"chunk_strategy": "sentence", "chunk_tokens": 200}
 
 

@@ -11,6 +11,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from app.db.base import WorkspaceId
 from app.db.session import Database
+from app.retrieval.contract import Engine
 from app.settings import Settings
 from tests.cluster import RUN_FOLDER
 from tests.factories import Tenancy
@@ -22,7 +23,7 @@ from workers.schedule import SWEEP
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
-GRAPH = ("lazy", "graph")
+GRAPH: tuple[Engine, ...] = ("lazy", "graph")
 SMALL_CHUNKS = {"chunk_strategy": "sentence", "chunk_tokens": 200}
 LOOP_TROUBLE = ("attached to a different loop", "Event loop is closed", "another operation is in progress")
 TROUBLE = (*LOOP_TROUBLE, "job_crashed", "stray_error", "usage_not_recorded")

@@ -83,12 +83,12 @@ async def test_two_workspaces_written_at_once_keep_their_rows_apart(
         )
         for mine, version in zip((corpus, other_corpus), both, strict=True):
             versions.setdefault(mine.workspace.ref.engine_name, []).append(str(version.version_id))
-    mine, foreign = versions
+    own, foreign = versions
     async with owner_database.system() as session:
         for table, column in TABLES.items():
             statement = text(f"SELECT {column} FROM {table} WHERE workspace = :workspace")
-            found = " ".join(filter(None, await session.scalars(statement, {"workspace": mine})))
-            assert all(version in found for version in versions[mine]), table
+            found = " ".join(filter(None, await session.scalars(statement, {"workspace": own})))
+            assert all(version in found for version in versions[own]), table
             assert not any(version in found for version in versions[foreign]), table
 
 

@@ -105,7 +105,8 @@ def fake_models(calls: Calls) -> tuple[Any, Any]:
         await calls.note("embed")
         rows = [np.random.default_rng(int.from_bytes(hashlib.sha256(t.encode()).digest()[:8], "big")) for t in texts]
         found = np.stack([row.standard_normal(DIMENSION) for row in rows]).astype(np.float32)
-        return found / np.linalg.norm(found, axis=1, keepdims=True)
+        unit: np.ndarray = found / np.linalg.norm(found, axis=1, keepdims=True)
+        return unit
 
     return chat, embed
 

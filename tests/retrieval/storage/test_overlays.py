@@ -92,7 +92,7 @@ def _vector_step(lot: random.Random) -> Step:
 def _row_step(lot: random.Random) -> Step:
     one, number = lot.choice(NAMES), lot.randint(0, 9)
     some = lot.sample(NAMES, 3)
-    document = {"content": f"text {number}", "file_path": f"{one}.txt"}
+    document: dict[str, Any] = {"content": f"text {number}", "file_path": f"{one}.txt"}
     document |= lot.choice([{}, {"content_hash": str(number)}, {"parse_format": ""}, {"chunk_options": {"n": number}}])
     chunk = {"tokens": number, "chunk_order_index": 0, "full_doc_id": "d", "content": "text", "file_path": "f"}
 
