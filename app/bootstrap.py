@@ -54,7 +54,14 @@ class CeleryPublisher:
         self._celery = Celery("trellis", broker=broker_url, set_as_current=False)
         self._celery.conf.update(
             broker_connection_timeout=3,
-            broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 3},
+            # One quick second try: callers wait for this, and the sweeper sends what is not sent here.
+            broker_transport_options={
+                "socket_timeout": 5,
+                "socket_connect_timeout": 3,
+                "max_retries": 1,
+                "interval_start": 0,
+                "interval_step": 0.1,
+            },
             task_ignore_result=True,
         )
 

@@ -69,10 +69,10 @@ async def test_the_link_of_an_entity_leads_to_it(client: httpx.AsyncClient, url:
         assert found["chunks"][0]["version_id"] == document["version"]["id"]
 
 
-@pytest.mark.parametrize("name", ["Nobody", "a/b", "merge", "../x", "😀", "x" * 512])
-async def test_an_unknown_name_is_404(client: httpx.AsyncClient, url: str, document: Any, name: str) -> None:
-    response = await client.get(f"{url}/{quote(name, safe='')}")
-    assert (response.status_code, response.json()["code"]) == (404, "entity_not_found")
+async def test_an_unknown_name_is_404(client: httpx.AsyncClient, url: str) -> None:
+    for name in ("Nobody", "a/b", "merge", "../x", "😀", "x" * 512):
+        response = await client.get(f"{url}/{quote(name, safe='')}")
+        assert (response.status_code, response.json()["code"]) == (404, "entity_not_found"), name
 
 
 @pytest.mark.parametrize("name", ["%00", "a%09b", "x" * 600])
@@ -99,24 +99,20 @@ async def test_merged_entities_answer_under_one_name(
     assert "Helena Petrova" not in found
 
 
-@pytest.mark.parametrize(
-    ("body", "statuses"),
-    [
+async def test_a_merge_that_cannot_be_changes_nothing(client: httpx.AsyncClient, url: str, document: Any) -> None:
+    before = await names(client, url, limit=200)
+    refused: list[tuple[dict[str, Any], set[int]]] = [
         ({"sources": ["Nobody"], "target": "Elena Petrova"}, {404}),
         ({"sources": ["Elena Petrova"], "target": "Elena Petrova"}, {409, 422}),
         ({"sources": [], "target": "Elena Petrova"}, {422}),
         ({"sources": ["Helena Petrova\x00"], "target": "Elena Petrova"}, {422}),
         ({"sources": ["Helena Petrova"], "target": " "}, {422}),
         ({"sources": ["Helena Petrova"]}, {422}),
-    ],
-)
-async def test_a_merge_that_cannot_be_changes_nothing(
-    client: httpx.AsyncClient, url: str, document: Any, body: dict[str, Any], statuses: set[int]
-) -> None:
-    before = await names(client, url, limit=200)
-    response = await client.post(f"{url}/merge", json=body)
-    assert response.status_code in statuses, response.text
-    assert response.headers["content-type"] == "application/problem+json"
+    ]
+    for body, statuses in refused:
+        response = await client.post(f"{url}/merge", json=body)
+        assert response.status_code in statuses, (body, response.text)
+        assert response.headers["content-type"] == "application/problem+json"
     assert await names(client, url, limit=200) == before
 
 
