@@ -10,7 +10,7 @@ from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
-from app.retrieval.lightrag.stores import STOCK, Stores
+from app.retrieval.lightrag.stores import UNITS, Stores
 from app.settings import Settings
 
 
@@ -25,7 +25,7 @@ class GraphEngine:
 
 @asynccontextmanager
 async def open_graph_engine(
-    settings: Settings, database: Database, stores: Stores = STOCK
+    settings: Settings, database: Database, stores: Stores = UNITS
 ) -> AsyncIterator[GraphEngine]:
     """The engine on the running loop; one a process. `database` is the app role's, which knows what is trusted.
 

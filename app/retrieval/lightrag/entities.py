@@ -19,7 +19,7 @@ from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.names import engine_name
 from app.retrieval.lightrag.pool import EngineDatabase, inside
-from app.retrieval.lightrag.stores import Stores
+from app.retrieval.lightrag.stores import Stores, Write
 from app.retrieval.lightrag.support_store import SupportStore
 
 
@@ -58,10 +58,14 @@ class GraphEntities:
         async with self._instances.use(workspace) as instance:
             store = SupportStore(self._database, workspace.ref, include_partial=True)
             sources, target = await _check_merge(store, request)
-            async with unspoiled(instance), self._stores.write(instance.rag, lease) as operation:
+
+            async def write(operation: Write) -> None:
                 await operation.read_ahead([*sources, target])
                 await instance.rag.amerge_entities(sources, target)
                 await operation.commit()
+
+            async with unspoiled(instance):
+                await self._stores.run(instance.rag, lease, write)
         return await self.get(workspace, target)
 
 

@@ -1,16 +1,17 @@
 """Our own statements on the engine's tables: what LightRAG offers no call for, or only one that hides its errors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from app.db.vector_tables import DimensionMismatch
 from app.errors import Conflict
 from app.retrieval.lightrag.pool import EngineDatabase
+from app.retrieval.lightrag.storage.sql import Statement
 
 SEPARATOR = "<SEP>"
 NAMESPACE = "chunk_entity_relation"
+ANSWERS = "lightrag_llm_cache"
 # Documents that LightRAG's next run would drag along, whoever left them (facts F2).
 ACTIVE = ("pending", "parsing", "analyzing", "processing")
 
@@ -80,11 +81,13 @@ _DELETE_VERSION = (
     "DELETE FROM lightrag_doc_status WHERE workspace = $1"
     " AND (id = $2 OR (id LIKE 'dup-%' AND metadata->>'original_doc_id' = $2))",
 )
-# Summaries and keywords are cached by their prompt, which holds text of any document; they only save money.
-_DELETE_ANSWERS = (
-    "DELETE FROM lightrag_llm_cache"
-    " WHERE workspace = $1 AND (chunk_id LIKE $2 || '-chunk-%' OR cache_type <> 'extract')",
-)
+_ANSWERS_OF = """
+SELECT id FROM lightrag_llm_cache WHERE workspace = $1 AND (chunk_id LIKE $2 || '-chunk-%' OR cache_type <> 'extract')
+"""
+_LEFTOVERS = """
+SELECT id FROM lightrag_doc_status WHERE workspace = $1 AND (id = $2 OR status = ANY ($3))
+UNION SELECT full_doc_id FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2
+"""
 
 _TRACES = """
 SELECT place, n FROM (
@@ -173,19 +176,26 @@ class GraphStore:
         statement = "SELECT id FROM lightrag_llm_cache WHERE workspace = $1 AND id = ANY ($2)"
         return {row["id"] for row in await self._database.fetch(statement, self._workspace, list(keys))}
 
-    async def unfinished(self, version_id: UUID) -> list[str]:
-        """Documents other than this version that LightRAG would take up by itself."""
-        statement = "SELECT id FROM lightrag_doc_status WHERE workspace = $1 AND status = ANY ($2) AND id <> $3"
-        rows = await self._database.fetch(statement, self._workspace, list(ACTIVE), str(version_id))
+    async def leftovers(self, version_id: str) -> list[str]:
+        """Versions to be purged before this one is inserted: itself, and whatever LightRAG would take up by itself."""
+        rows = await self._database.fetch(_LEFTOVERS, self._workspace, version_id, list(ACTIVE))
+        return [row["id"] for row in rows]
+
+    async def answers_of(self, version_id: str) -> list[str]:
+        """Keys of cached answers to be forgotten with the version.
+
+        Summaries and keywords are cached by their prompt, which holds text of any document; they only save money.
+        """
+        rows = await self._database.fetch(_ANSWERS_OF, self._workspace, version_id)
         return [row["id"] for row in rows]
 
     async def hand_on_shared_answers(self, version_id: str) -> None:
         """Give cached answers that other versions use as well to those, before this version goes."""
-        await self._run([_HAND_ON_SHARED_ANSWERS], version_id)
+        await self._database.fetch(_HAND_ON_SHARED_ANSWERS, self._workspace, version_id)
 
     async def adopt_answers(self, version_id: str) -> None:
         """Give cached answers of chunks that are not there to this version's chunks, which use them."""
-        await self._run([_ADOPT_ANSWERS], version_id)
+        await self._database.fetch(_ADOPT_ANSWERS, self._workspace, version_id)
 
     async def touched(self, version_id: str) -> Touched:
         """Entities and relations that still name this version."""
@@ -197,19 +207,18 @@ class GraphStore:
         )
         return Touched(entities, relations)
 
-    async def delete_unsupported(self, touched: Touched) -> None:
-        """Delete what has no chunk left, with all that hangs on it."""
+    def delete_unsupported(self, touched: Touched) -> Iterator[Statement]:
+        """Statements that delete what has no chunk left, with all that hangs on it."""
         entities = [name for name, remaining in touched.entities.items() if not remaining]
         relations = [name for name, remaining in touched.relations.items() if not remaining]
-        async with self._database.transaction() as connection:
-            for statement in _DELETE_RELATIONS if relations else ():
-                await connection.execute(statement.format(suffix=self._suffix), self._workspace, relations)
-            for statement in _DELETE_ENTITIES if entities else ():
-                await connection.execute(statement.format(suffix=self._suffix), self._workspace, entities)
+        for names, statements in ((relations, _DELETE_RELATIONS), (entities, _DELETE_ENTITIES)):
+            for statement in statements if names else ():
+                yield Statement(statement.format(suffix=self._suffix), (self._workspace, names))
 
-    async def delete_version(self, version_id: str, *, with_answers: bool) -> None:
-        """Delete the version's own rows; its cached extraction answers stay for a retry unless told otherwise."""
-        await self._run([*_DELETE_VERSION, *(_DELETE_ANSWERS if with_answers else ())], version_id)
+    def delete_version(self, version_id: str) -> Iterator[Statement]:
+        """Statements that delete the version's own rows; its cached answers stay."""
+        for statement in _DELETE_VERSION:
+            yield Statement(statement.format(suffix=self._suffix), (self._workspace, version_id))
 
     async def traces(self, version_id: str) -> dict[str, int]:
         """How many rows of which tables still name the version; empty if it is gone."""
@@ -222,11 +231,6 @@ class GraphStore:
         async with self._database.transaction() as connection:
             for row in await connection.fetch(_TABLES):
                 await connection.execute(f'DELETE FROM "{row["relname"]}" WHERE workspace = $1', self._workspace)  # noqa: S608
-
-    async def _run(self, statements: Sequence[str], version_id: str) -> None:
-        async with self._database.transaction() as connection:
-            for statement in statements:
-                await connection.execute(statement.format(suffix=self._suffix), self._workspace, version_id)
 
     async def _remaining(self, version_id: str, *statements: str) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}

@@ -3,13 +3,11 @@
 LightRAG reports few of its failures; what counts here is what stands in the database afterwards.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
-
-import structlog
 
 from app.errors import AppError
 from app.retrieval.contract import (
@@ -21,14 +19,15 @@ from app.retrieval.contract import (
     VersionChunks,
 )
 from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
-from app.retrieval.lightrag.graph_store import GraphStore
+from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore, Touched
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
 from app.retrieval.lightrag.models import noted_failures
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.repair import rebuild, reduce_to_names
-from app.retrieval.lightrag.stores import Stores
+from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
+from app.retrieval.lightrag.stores import Stores, Write
 
-logger = structlog.stdlib.get_logger(__name__)
+Mend = Callable[[Any, Touched], Awaitable[None]]
 
 
 class GraphIndexer:
@@ -49,7 +48,10 @@ class GraphIndexer:
                     await on_chunk(ChunkOutcome(chunk.ordinal))
             missing = [chunk for chunk in version.chunks if chunk.ordinal not in done]
             concurrency = workspace.chat.profile.max_concurrency if workspace.chat else DEFAULT_CONCURRENCY
-            await extract_chunks(instance.rag, version, missing, on_chunk, concurrency=concurrency)
+            try:
+                await extract_chunks(instance.rag, version, missing, on_chunk, concurrency=concurrency)
+            finally:
+                await instance.rag.llm_response_cache.index_done_callback()
 
     async def insert(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
         version_id = str(version.version_id)
@@ -59,14 +61,17 @@ class GraphIndexer:
             chunks = tuple(chunk for chunk in version.chunks if chunk.ordinal in extracted)
             if not chunks:
                 raise GraphWriteFailed("no chunk of the document has been extracted", code="nothing_extracted")
-            for leftover in (version_id, *await store.unfinished(version.version_id)):
+            for leftover in await store.leftovers(version_id):
                 await self._purge(instance, workspace, leftover, lease)
             text = instance.offer(replace(version, chunks=chunks))
-            async with self._stores.write(instance.rag, lease) as operation:
-                with noted_failures() as failures:
+
+            async def write(operation: Write) -> None:
+                with noted_failures() as failures, recorded_extractions() as said:
                     await instance.rag.ainsert(text, ids=[version_id], file_paths=[version_id])
                 await _require_processed(instance.rag, version_id, failures)
-                await operation.commit()
+                await operation.commit([*insert_mentions(workspace.ref, list(said.mentions()))])
+
+            await self._stores.run(instance.rag, lease, write)
             del instance.offered[version_id]
             await store.adopt_answers(version_id)
 
@@ -79,10 +84,11 @@ class GraphIndexer:
             if not await store.traces(name):
                 return
             await self._purge(instance, workspace, name, lease)
-            await store.delete_version(name, with_answers=not keep_answers)
+            if not keep_answers:
+                await instance.rag.llm_response_cache.delete(await store.answers_of(name))
             left = await store.traces(name)
             if keep_answers:
-                left.pop("lightrag_llm_cache", None)
+                left.pop(ANSWERS, None)
             if left:
                 raise GraphWriteFailed(
                     "the graph still holds parts of the version", code="removal_incomplete", left=left
@@ -93,26 +99,29 @@ class GraphIndexer:
             await self._store(workspace).clear()
 
     async def _purge(self, instance: Instance, workspace: EngineWorkspace, version_id: str, lease: Lease) -> None:
-        """Remove what LightRAG holds of the version, whatever state it is in; its cached answers stay."""
+        """Remove what the engine holds of the version, whatever state it is in; its cached answers stay.
+
+        LightRAG's own removal goes by its records of the document, which know nothing of merges, may be missing after
+        a crash and are then refused (facts F16, F17). This one goes by the chunks that support each name.
+        """
+        rag = instance.rag
         store = self._store(workspace)
         await store.hand_on_shared_answers(version_id)
-        if await instance.rag.doc_status.get_by_id(version_id):
-            async with self._stores.write(instance.rag, lease) as operation:
-                result = await instance.rag.adelete_by_doc_id(version_id)
-                if result.status in ("success", "not_found"):
-                    await operation.commit()
-                else:
-                    # Whatever LightRAG cannot undo for want of its own records is undone below.
-                    logger.warning("engine_refused_removal", version_id=version_id, status=result.status_code)
         for mend in (rebuild, reduce_to_names):
             touched = await store.touched(version_id)
-            if not touched:
-                break
-            await store.delete_unsupported(touched)
-            async with self._stores.write(instance.rag, lease) as operation:
-                await mend(instance.rag, touched.supported)
-                await operation.commit()
-        await store.delete_version(version_id, with_answers=False)
+
+            async def write(operation: Write, mend: Mend = mend, touched: Touched = touched) -> None:
+                await mend(rag, touched.supported)
+                await operation.commit(
+                    [
+                        *store.delete_unsupported(touched),
+                        *store.delete_version(version_id),
+                        delete_mentions(workspace.ref, [UUID(version_id)]),
+                    ]
+                )
+
+            if touched or mend is rebuild:
+                await self._stores.run(rag, lease, write)
 
     async def _extracted(self, instance: Instance, workspace: EngineWorkspace, version: VersionChunks) -> set[int]:
         keys = await first_answer_keys(instance.rag, version, version.chunks)

@@ -17,6 +17,7 @@ from app.retrieval.contract import EngineWorkspace, IndexProfile, VersionChunks
 from app.retrieval.lightrag import graph_store
 from app.retrieval.lightrag.models import chat_functions, embedding_function
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
+from app.retrieval.lightrag.storage.mentions import expose_extractions
 from app.retrieval.lightrag.stores import Stores, register
 from app.retrieval.lightrag.tokenizer import engine_tokenizer
 from app.settings import Settings
@@ -79,6 +80,7 @@ def _build(workspace: EngineWorkspace, settings: Settings, stores: Stores) -> In
     for role, state in rag._role_llm_states.items():
         state.wrapped = functions[role]
     rag.embedding_func.func = embedding.func
+    expose_extractions(rag)
     return Instance(rag, offered)
 
 

@@ -1,7 +1,6 @@
 """Which storages LightRAG works on: named here and nowhere else, and entered in LightRAG's registry of plug-ins."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,27 +10,38 @@ from lightrag.kg.postgres_impl import ClientManager
 from lightrag.kg.shared_storage import get_data_init_lock
 
 from app.retrieval.contract import Lease
+from app.retrieval.lightrag.storage.plugin import register_unit_stores
+from app.retrieval.lightrag.storage.sql import Statement
+from app.retrieval.lightrag.storage.unit import UnitOfWork, run_in_unit
 
 
-class Operation(Protocol):
-    """One write of LightRAG. Left without `commit`, storages with transactions have written nothing."""
+class Write(Protocol):
+    """One operation of LightRAG that writes. Left without `commit`, storages with transactions have written nothing."""
 
     async def read_ahead(self, names: Sequence[str]) -> None:
         """Load all that a merge of these entities will ask for, where that saves round trips."""
         ...
 
-    async def commit(self) -> None: ...
+    async def commit(self, companions: Sequence[Statement] = ()) -> None:
+        """Write, and our own statements last."""
+        ...
+
+
+Operation = Callable[[Write], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Stores:
-    """The names of the four storages in LightRAG's registry, and how a write on them (instance, lease) is bracketed."""
+    """The names of the four storages in LightRAG's registry, and how an operation on them is run.
+
+    `run(instance, lease, operation)` may call the operation again from the start if another write came between.
+    """
 
     kv: str
     vector: str
     graph: str
     doc_status: str
-    write: Callable[[Any, Lease], AbstractAsyncContextManager[Operation]]
+    run: Callable[[Any, Lease, Operation], Awaitable[None]]
 
 
 class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
@@ -49,26 +59,50 @@ class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
                 self.db = await ClientManager.get_client(self.global_config.get("vector_storage"))
 
 
-class _Immediate:
-    """LightRAG's own storages write as they go."""
+@dataclass(frozen=True)
+class _WriteAtOnce:
+    """LightRAG's own storages write as they go; only our own statements are left for the end."""
+
+    rag: Any
+    lease: Lease
 
     async def read_ahead(self, names: Sequence[str]) -> None:
         """They read as they go, too."""
 
-    async def commit(self) -> None:
-        """Nothing is left to be written."""
+    async def commit(self, companions: Sequence[Statement] = ()) -> None:
+        async with self.rag.doc_status.db.transaction(self.lease.ref.tenant_id) as connection:
+            for statement in companions:
+                await connection.execute(statement.sql, *statement.arguments)
 
 
-@asynccontextmanager
-async def _write_at_once(_rag: Any, _lease: Lease) -> AsyncIterator[Operation]:
-    yield _Immediate()
+async def _run_at_once(rag: Any, lease: Lease, operation: Operation) -> None:
+    await operation(_WriteAtOnce(rag, lease))
 
 
-STOCK = Stores("PGKVStorage", "PGVectorStorage", "MigratedGraphStorage", "PGDocStatusStorage", _write_at_once)
+@dataclass(frozen=True)
+class _WriteInUnit:
+    unit: UnitOfWork
+
+    async def read_ahead(self, names: Sequence[str]) -> None:
+        await self.unit.read_ahead_entities(names)
+
+    async def commit(self, companions: Sequence[Statement] = ()) -> None:
+        await self.unit.commit(companions)
 
 
-def register(stores: Stores = STOCK) -> None:
+async def _run_in_unit(rag: Any, lease: Lease, operation: Operation) -> None:
+    await run_in_unit(rag, lease, lambda unit: operation(_WriteInUnit(unit)))
+
+
+# LightRAG's own storages: a write that breaks off leaves half of itself behind.
+STOCK = Stores("PGKVStorage", "PGVectorStorage", "MigratedGraphStorage", "PGDocStatusStorage", _run_at_once)
+# Ours: a write is one transaction.
+UNITS = Stores("UnitKVStorage", "UnitVectorStorage", "UnitGraphStorage", "UnitDocStatusStorage", _run_in_unit)
+
+
+def register(stores: Stores) -> None:
     """Make the storages known to LightRAG. None of them asks for `POSTGRES_*` variables: the pool is ours."""
+    register_unit_stores()
     STORAGES.setdefault("MigratedGraphStorage", __name__)
     for kind, name in (
         ("KV_STORAGE", stores.kv),

@@ -12,10 +12,10 @@ from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
-from app.retrieval.lightrag.stores import STOCK
+from app.retrieval.lightrag.stores import STOCK, UNITS, Stores
 from app.settings import Settings
 from tests.factories import Tenancy
-from tests.retrieval.lightrag.doubles import DIMENSION, SUFFIX, Corpus
+from tests.retrieval.lightrag.doubles import DIMENSION, OWNER, SUFFIX, Corpus
 
 MakeCorpus = Callable[..., Awaitable[Corpus]]
 
@@ -29,16 +29,22 @@ async def pool(settings: Settings, owner_database: Database) -> AsyncIterator[En
     await pool.close()
 
 
+@pytest.fixture(scope="session", params=["units", "stock"])
+def stores(request: pytest.FixtureRequest) -> Stores:
+    """The storages of ours, and LightRAG's own, which must do the same."""
+    return UNITS if request.param == "units" else STOCK
+
+
 @pytest.fixture(scope="session")
-async def instances(settings: Settings, pool: EngineDatabase) -> AsyncIterator[InstancePool]:
-    instances = InstancePool(settings, pool, STOCK)
+async def instances(settings: Settings, pool: EngineDatabase, stores: Stores) -> AsyncIterator[InstancePool]:
+    instances = InstancePool(settings, pool, stores)
     yield instances
     await instances.close()
 
 
 @pytest.fixture
-def index(pool: EngineDatabase, instances: InstancePool) -> GraphIndexer:
-    return GraphIndexer(pool, instances, STOCK)
+def index(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> GraphIndexer:
+    return GraphIndexer(pool, instances, stores)
 
 
 @pytest.fixture
@@ -47,14 +53,18 @@ def search(pool: EngineDatabase, database: Database, instances: InstancePool) ->
 
 
 @pytest.fixture
-def entities(pool: EngineDatabase, instances: InstancePool) -> GraphEntities:
-    return GraphEntities(pool, instances, STOCK)
+def entities(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> GraphEntities:
+    return GraphEntities(pool, instances, stores)
+
+
+LEASE = "UPDATE workspace_leases SET owner = :owner, expires_at = now() + interval '1 hour' WHERE workspace_id = :id"
 
 
 async def make_corpus(tenancy: Tenancy, **profile: object) -> Corpus:
     workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         number = await session.scalar(text("SELECT number FROM workspaces WHERE id = :id"), {"id": workspace_id})
+        await session.execute(text(LEASE), {"id": workspace_id, "owner": OWNER})
     assert isinstance(number, int)
     return Corpus.of(tenancy.database, tenancy.tenant_id, workspace_id, number, **profile)
 

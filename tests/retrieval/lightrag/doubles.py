@@ -29,6 +29,7 @@ from app.retrieval.store.passages import content_hash, indexed_text
 from app.retrieval.store.vectors import PassageVectors
 
 DIMENSION = 32
+OWNER = "test"
 SUFFIX = f"double_{DIMENSION}d"
 NAME = re.compile(r"\b[A-Z][\w'-]+(?: [A-Z][\w'-]+)*\b")
 INPUT = re.compile(r"---Input Text---\n```\n(.*)\n```\n\n---Output---", re.DOTALL)
@@ -173,7 +174,7 @@ class Corpus:
 
     @property
     def lease(self) -> Lease:
-        return Lease(self.workspace.ref, "test", 0)
+        return Lease(self.workspace.ref, OWNER, 0)
 
     @property
     def chat(self) -> NameChat:

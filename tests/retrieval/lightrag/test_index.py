@@ -155,7 +155,7 @@ async def test_an_embedding_that_fails_is_told_and_leaves_nothing_that_a_later_i
     version = await corpus.add(ORBIT)
     await index.extract(corpus.workspace, version, ignore)
     corpus.embedding.failing = 100
-    with pytest.raises(GraphWriteFailed, match="embedding model is down"):
+    with pytest.raises(Unavailable, match="embedding model is down"):
         await index.insert(corpus.workspace, version, corpus.lease)
     corpus.embedding.failing = 0
     await ingest(index, corpus, RIVAL)

@@ -20,7 +20,7 @@ from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.search import GraphSearch, SearchRequest
-from app.retrieval.lightrag.stores import STOCK
+from app.retrieval.lightrag.stores import UNITS
 from app.settings import Settings
 from tests.factories import Tenancy
 from tests.retrieval.lightrag.conftest import make_corpus
@@ -34,12 +34,12 @@ import dataclasses, json, sys, asyncio
 from uuid import UUID
 from pathlib import Path
 from app.retrieval.lightrag.instances import _build
-from app.retrieval.lightrag.stores import STOCK, register
+from app.retrieval.lightrag.stores import UNITS, register
 from app.settings import Settings
 from tests.retrieval.lightrag.doubles import Corpus
-register()
+register(UNITS)
 corpus = Corpus.of(None, UUID(int=1), UUID(int=2), 3)
-rag = _build(corpus.workspace, Settings(scratch_dir=Path(sys.argv[1])), STOCK).rag
+rag = _build(corpus.workspace, Settings(scratch_dir=Path(sys.argv[1])), UNITS).rag
 found = {f.name: repr(getattr(rag, f.name)) for f in dataclasses.fields(rag) if hasattr(rag, f.name)}
 found["addon_params"] = repr(dict(rag.addon_params))
 print(json.dumps({name: value for name, value in found.items() if " at 0x" not in value}))
@@ -49,7 +49,7 @@ print(json.dumps({name: value for name, value in found.items() if " at 0x" not i
 @pytest.fixture
 async def small(settings: Settings, pool: EngineDatabase) -> AsyncIterator[InstancePool]:
     """A pool of two instances."""
-    instances = InstancePool(settings.model_copy(update={"engine_instances": 2}), pool, STOCK)
+    instances = InstancePool(settings.model_copy(update={"engine_instances": 2}), pool, UNITS)
     yield instances
     await instances.close()
 
@@ -69,7 +69,7 @@ async def test_a_closed_instance_leaves_no_task_and_no_global_state(
     small: InstancePool, pool: EngineDatabase, corpus: Corpus, database: object
 ) -> None:
     before = asyncio.all_tasks()
-    index = GraphIndexer(pool, small, STOCK)
+    index = GraphIndexer(pool, small, UNITS)
     version = await corpus.add(ORBIT)
     await index.extract(corpus.workspace, version, ignore)
     await index.insert(corpus.workspace, version, corpus.lease)
@@ -113,7 +113,7 @@ async def test_a_profile_with_braces_and_examples_can_be_extracted_with(
         extraction_language="Português",
     )
     version = await corpus.add(ORBIT)
-    await GraphIndexer(pool, small, STOCK).extract(corpus.workspace, version, ignore)
+    await GraphIndexer(pool, small, UNITS).extract(corpus.workspace, version, ignore)
     assert len(corpus.chat.asked) == 1
 
 
