@@ -35,8 +35,13 @@ def configure_logging(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level)
+    # The server came first and set up handlers of its own; its access lines hold paths, and so names from documents.
+    for name in ("uvicorn", "uvicorn.error"):
+        logging.getLogger(name).handlers = []
+        logging.getLogger(name).propagate = True
+    logging.getLogger("uvicorn.access").disabled = True
     # Their debug and info lines quote what is sent to models and stored, which no log of ours may hold.
-    for name in ("lightrag", "httpx", "httpcore", "openai", "sqlalchemy.engine"):
+    for name in ("lightrag", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "sqlalchemy.engine"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -13,15 +13,14 @@ from app.db.models import (
     Document,
     IndexState,
     LiveVersion,
-    ModelProfile,
     Passage,
-    UsageEvent,
     Version,
     Workspace,
 )
 from app.db.repository import TenantRepository, same_row
 from app.domain.ingestion.records import Extraction, TextFacts, VersionFacts
 from app.domain.ingestion.states import Claim
+from app.domain.usage.repository import UsageLedger
 from app.providers.usage import UsageMeter
 from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, VersionChunks, WorkspaceRef
 from app.text.chunks import ChunkDraft, render_chunk
@@ -229,23 +228,7 @@ class IngestionRepository(TenantRepository):
     # --- usage ------------------------------------------------------------------------------------------------------
 
     async def add_usage(self, claim: Claim, document_id: UUID | None, meter: UsageMeter) -> None:
-        """One ledger row per model and purpose; models that were removed meanwhile cannot be billed any more."""
-        used = {profile.id for profile, _ in meter.totals}
-        known = set(await self.session.scalars(select(ModelProfile.id).where(ModelProfile.id.in_(used))))
-        self.session.add_all(
-            UsageEvent(
-                tenant_id=claim.tenant_id,
-                workspace_id=claim.workspace_id,
-                document_id=document_id,
-                version_id=claim.version_id,
-                profile_id=profile.id,
-                purpose=purpose.value,
-                calls=total.calls,
-                tokens_in=total.tokens_in,
-                tokens_out=total.tokens_out,
-                is_estimated=total.is_estimated,
-            )
-            for (profile, purpose), total in meter.totals.items()
-            if profile.id in known
+        """What an attempt used, whatever became of it."""
+        await UsageLedger(self.session).add(
+            meter, claim.workspace_id, document_id=document_id, version_id=claim.version_id
         )
-        await self.session.flush()
