@@ -51,7 +51,7 @@ async def set_state(tenancy: Tenancy, document: Any, engine: str, **values: Any)
 async def queued_jobs(redis: "Redis", queue: str) -> list[tuple[str, dict[str, Any]]]:
     """Name and payload of the jobs in a queue, newest first, as the broker holds them."""
     jobs = []
-    for raw in await redis.lrange(queue, 0, -1):  # type: ignore[misc] # redis types both its faces at once
+    for raw in await redis.lrange(queue, 0, -1):
         message = json.loads(raw)
         _, payload, _ = json.loads(base64.b64decode(message["body"]))
         jobs.append((message["headers"]["task"], payload))
