@@ -118,8 +118,8 @@ async def _change(session: TenantSession, lease: Lease, **values: object) -> boo
         .where(
             WorkspaceLease.tenant_id == lease.ref.tenant_id,
             WorkspaceLease.workspace_id == lease.ref.workspace_id,
+            # An owner is of one holding. The epoch has moved on with each write that the holder made itself.
             WorkspaceLease.owner == lease.owner,
-            WorkspaceLease.epoch == lease.epoch,
         )
         .values(**values)
         .returning(WorkspaceLease.epoch)
