@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check format lint types imports audit licences migrate lock clean
+.PHONY: help setup demo dev test check format lint types imports audit licences eval migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,10 @@ audit: setup ## look for known vulnerabilities in the locked packages
 
 licences: setup ## list the licences of the locked packages and refuse unexpected ones
 	@$(BIN)/python deploy/licences.py
+
+eval: setup ## measure retrieval: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile; writes docs/evaluation.md
+	@$(BIN)/python -m bench.eval --data $(or $(DATA),tests/data/retrieval) --modes "$(MODES)" --sets "$(SETS)" \
+		--questions $(or $(QUESTIONS),0) --embedding $(or $(EMBEDDING),offline-use)
 
 migrate: setup ## bring the database of TRELLIS_* settings to the newest schema
 	@$(BIN)/trellis migrate

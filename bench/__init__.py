@@ -1,0 +1,1 @@
+"""Benchmarks and evaluation; nothing of the product imports this."""

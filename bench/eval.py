@@ -1,0 +1,103 @@
+"""`make eval`: retrieval quality over a folder of evaluation sets, on servers of its own."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+
+from app.db.provision import provision_database
+from app.db.schema import upgrade_schema
+from app.db.session import Database
+from app.devstack.folders import create_folder, stack_home
+from app.devstack.servers import Servers
+from app.domain.models.offline import register_offline_models
+from app.domain.models.service import ModelProfiles
+from app.providers.offline.embeddings import OfflineEmbeddings
+from app.settings import DEVELOPMENT_SECRET
+from bench.corpus import index_set
+from bench.datasets import EvaluationSet, read_sets, variants
+from bench.embeddings import CachedEmbedding
+from bench.evaluation import DEFAULT_MODES, SetResult, evaluate
+from bench.report import render, verdicts
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="A folder of NAME.corpus.jsonl.gz and NAME.dev.jsonl.gz.")],
+    output: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("docs/evaluation.md"),
+    modes: Annotated[str, typer.Option(help="Comma-separated; the default is all that need no model.")] = "",
+    sets: Annotated[str, typer.Option(help="Comma-separated names; all of the folder by default.")] = "",
+    questions: Annotated[int, typer.Option(help="At most so many a set; 0 for all.")] = 0,
+    embedding: Annotated[str, typer.Option(help="An offline embedding profile.")] = "offline-use",
+    derived: Annotated[
+        bool, typer.Option(help="Also multi-hop sets without titles, in lower case, as long documents.")
+    ] = True,
+) -> None:
+    """Measure, print the page and write it; exit 1 if the lazy mode is not as good as it has to be."""
+    if not any(data.glob("*.corpus.jsonl.gz")):
+        typer.echo(f"skipped: there are no evaluation sets in {data}")
+        return
+    found = [
+        item
+        for original in read_sets(data, _split(sets), questions or None)
+        for item in (original, *variants(original))
+    ]
+    chosen = [item for item in found if derived or not item.variant]
+    asked = _split(modes) or list(DEFAULT_MODES)
+    results = asyncio.run(_run(chosen, asked, embedding))
+    command = f"make eval DATA={data.name}" + (f" QUESTIONS={questions}" if questions else "")
+    page = render(results, asked, embedding=embedding, command=command)
+    typer.echo(page)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(page)
+    if verdicts(results):
+        raise typer.Exit(1)
+
+
+def _split(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+async def _run(chosen: Sequence[EvaluationSet], modes: Sequence[str], embedding: str) -> list[SetResult]:
+    results = []
+    async with _databases() as (owner, database):
+        profiles = ModelProfiles(owner, SecretStr(DEVELOPMENT_SECRET))
+        await register_offline_models(profiles)
+        model = OfflineEmbeddings(await profiles.get_by_name(embedding))
+        cached = CachedEmbedding(model, stack_home() / "embeddings.sqlite")
+        for item in chosen:
+            indexed = await index_set(owner, database, cached, item)
+            results.append(await evaluate(database, indexed, item, modes))
+            gains = ", ".join(f"{mode} {100 * found.mean('R@5'):.1f}" for mode, found in results[-1].modes.items())
+            typer.echo(f"{item.label}: R@5 {gains}")
+        await cached.aclose()
+    return results
+
+
+@asynccontextmanager
+async def _databases() -> AsyncIterator[tuple[Database, Database]]:
+    """A migrated database of its own, opened as the owner and as the role that serves requests."""
+    folder = stack_home() / f"bench-{os.getpid()}"
+    create_folder(folder)
+    servers = Servers(folder, for_tests=True)
+    servers.start()
+    try:
+        urls = await provision_database(servers.postgres.url(), "bench", servers.secrets.roles)
+        # Alembic runs an event loop of its own.
+        await asyncio.to_thread(upgrade_schema, urls.owner)
+        owner, database = Database(urls.owner, pool_size=1), Database(urls.app, pool_size=2)
+        yield owner, database
+        await owner.close()
+        await database.close()
+    finally:
+        servers.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)
