@@ -102,12 +102,20 @@ def _passage_table(table: str, dimension: int) -> list[str]:
         " tenant_id uuid NOT NULL, workspace_id uuid NOT NULL, passage_id bigint NOT NULL, version_id uuid NOT NULL,"
         f" content_hash bytea NOT NULL, embedding vector({dimension}) NOT NULL, PRIMARY KEY (workspace_id, passage_id),"
         " FOREIGN KEY (tenant_id, passage_id) REFERENCES passages (tenant_id, id) ON DELETE CASCADE)",
+        *_inline_storage(table, dimension),
         f"CREATE INDEX {index_name(table, 'passage')} ON {table} (tenant_id, passage_id)",
         f"CREATE INDEX {index_name(table, 'content_hash')} ON {table} (workspace_id, content_hash)",
         *_vector_index(table, "embedding", dimension),
         *fence_by_tenant(table),
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {APP_ROLE}",
     ]
+
+
+def _inline_storage(table: str, dimension: int) -> list[str]:
+    """Keeps vectors that fit a page in the row: small workspaces are compared row by row, five to ten times slower out of line."""
+    if dimension > MAX_INDEXED_DIMENSION:
+        return []
+    return [f"ALTER TABLE {table} ALTER COLUMN embedding SET STORAGE PLAIN"]
 
 
 def _vector_index(table: str, column: str, dimension: int) -> list[str]:

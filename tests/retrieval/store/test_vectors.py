@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from app.db.session import Database
+from app.db.vector_tables import MAX_INDEXED_DIMENSION, create_vector_tables, drop_vector_tables
 from app.providers.contract import Vectors
 from app.retrieval.store import vectors
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import insert_passages
+from app.retrieval.store.vectors import PassageVectors
 from tests.retrieval.corpora import Corpus, drafts
 
 DIMENSION = 512
@@ -103,3 +106,21 @@ async def test_given_passages_are_ranked_by_their_similarity(corpus: Corpus) -> 
     async with corpus.database.tenant(corpus.ref.tenant_id) as session:
         found = await corpus.vectors.similarities(session, corpus.ref, matrix[7], asked)
     assert [hit.passage_id for hit in found] == by_hand(asked, matrix[5:15], matrix[7], 10)
+
+
+async def test_the_longest_vector_that_is_kept_in_its_row_fits(owner_database: Database, corpus: Corpus) -> None:
+    longest = MAX_INDEXED_DIMENSION
+    suffix = f"longest_{corpus.ref.number}_{longest}d"
+    async with owner_database.system() as session:
+        await create_vector_tables(session, suffix, longest)
+    matrix = np.eye(3, longest, dtype=np.float32)
+    async with corpus.database.tenant(corpus.ref.tenant_id) as session:
+        version = await corpus.add_version(session, "T")
+        rows = await insert_passages(session, version, "T", drafts(["a", "b", "c"]))
+        long_vectors = PassageVectors(suffix)
+        by_passage = {row.id: (bytes(16), matrix[row.ordinal]) for row in rows}
+        await long_vectors.write(session, corpus.ref, version.version_id, by_passage)
+        hits = await long_vectors.nearest(session, corpus.ref, matrix[1], 1)
+    assert [hit.passage_id for hit in hits] == [rows[1].id]
+    async with owner_database.system() as session:
+        await drop_vector_tables(session, suffix)
