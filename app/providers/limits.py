@@ -25,7 +25,8 @@ log = structlog.get_logger(__name__)
 # A slot is a member of a sorted set scored with the time its lease ends (in Redis' own time), so the slot of a killed
 # process is free again after LEASE_SECONDS.
 _ACQUIRE: Final = """
-local now = tonumber(redis.call('TIME')[1])
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1])
@@ -33,7 +34,8 @@ redis.call('EXPIRE', KEYS[1], tonumber(ARGV[3]) * 2)
 return 1
 """
 _RENEW: Final = """
-local now = tonumber(redis.call('TIME')[1])
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
 redis.call('EXPIRE', KEYS[1], tonumber(ARGV[2]) * 2)
 return 1

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, cast
 
 import openai
+from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from app.providers.contract import (
@@ -32,6 +33,7 @@ class OpenAIChat:
         self.limits = limits
         self._client = open_client(profile)
         self._has_json_mode = True
+        self._limit_field = "max_tokens"
 
     async def complete(
         self,
@@ -46,7 +48,7 @@ class OpenAIChat:
         started = time.perf_counter()
         with translated_errors(self.profile):
             async with self.limits.call(asked):
-                completion = await self._create(messages, json_mode, max_tokens)
+                completion: ChatCompletion = await self._create(messages, json_mode, max_tokens)
         reply = self._reply(completion, asked)
         self._record(reply, asked, purpose, started)
         refusal = completion.choices[0].message.refusal
@@ -60,45 +62,51 @@ class OpenAIChat:
         asked = _count(messages)
         started = time.perf_counter()
         pieces: list[str] = []
-        usage: openai.types.CompletionUsage | None = None
+        usage: CompletionUsage | None = None
         finish_reason: str | None = None
         with translated_errors(self.profile):
             async with self.limits.call(asked):
-                chunks = await self._client.chat.completions.create(
-                    model=self.profile.model,
-                    messages=_as_params(messages),
-                    stream=True,
-                    stream_options={"include_usage": True},
-                    max_tokens=openai.omit if max_tokens is None else max_tokens,
-                )
-                async for chunk in chunks:
+                async for chunk in await self._create(
+                    messages, False, max_tokens, stream=True, stream_options={"include_usage": True}
+                ):
                     usage = chunk.usage or usage
                     for choice in chunk.choices:
                         finish_reason = choice.finish_reason or finish_reason
                         if choice.delta.content:
                             pieces.append(choice.delta.content)
                             yield choice.delta.content
-        text = "".join(pieces)
-        self._record(_with_usage(text, usage, asked, finish_reason), asked, purpose, started)
+        reply = _with_usage("".join(pieces), usage, asked, finish_reason)
+        self._record(reply, asked, purpose, started)
 
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def _create(self, messages: Sequence[ChatMessage], json_mode: bool, max_tokens: int | None) -> ChatCompletion:
-        request: dict[str, Any] = {"model": self.profile.model, "messages": _as_params(messages)}
-        if max_tokens is not None:
-            request["max_tokens"] = max_tokens
-        if not (json_mode and self._has_json_mode):
-            return cast(ChatCompletion, await self._client.chat.completions.create(**request))
-        try:
-            completion = await self._client.chat.completions.create(**request, response_format={"type": "json_object"})
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            # Some servers know no JSON mode; the prompt asks for JSON too, and the answer is checked anyway.
-            if "response_format" not in str(error.body):
-                raise
+    async def _create(
+        self, messages: Sequence[ChatMessage], json_mode: bool, max_tokens: int | None, **options: Any
+    ) -> Any:
+        """The SDK's completion or stream; asked again where the server does not know one of the request's fields."""
+        while True:
+            request: dict[str, Any] = {"model": self.profile.model, "messages": _as_params(messages), **options}
+            if max_tokens is not None:
+                request[self._limit_field] = max_tokens
+            if json_mode and self._has_json_mode:
+                request["response_format"] = {"type": "json_object"}
+            try:
+                return await self._client.chat.completions.create(**request)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if not self._adapt(str(error.body), request):
+                    raise
+
+    def _adapt(self, complaint: str, request: dict[str, Any]) -> bool:
+        """Remember a field that the server refuses; False if the complaint is about something else."""
+        if "response_format" in request and "response_format" in complaint:
+            # The prompt asks for JSON too, and the answer is checked anyway.
             self._has_json_mode = False
-            completion = await self._client.chat.completions.create(**request)
-        return cast(ChatCompletion, completion)
+            return True
+        if "max_tokens" in request and "max_completion_tokens" in complaint:
+            self._limit_field = "max_completion_tokens"
+            return True
+        return False
 
     def _reply(self, completion: ChatCompletion, asked: int) -> ChatReply:
         if not getattr(completion, "choices", None):
@@ -130,9 +138,7 @@ def _as_params(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessagePar
     ]
 
 
-def _with_usage(
-    text: str, usage: openai.types.CompletionUsage | None, asked: int, finish_reason: str | None
-) -> ChatReply:
+def _with_usage(text: str, usage: CompletionUsage | None, asked: int, finish_reason: str | None) -> ChatReply:
     if usage is None or not usage.prompt_tokens:
         return ChatReply(text, asked, count_tokens(text), is_estimated=True, finish_reason=finish_reason)
     return ChatReply(

@@ -1,8 +1,4 @@
-"""Counts what model calls cost. Writing it to the ledger is left to whoever opened the meter.
-
-The meter is found through a ContextVar, so a task created earlier does not see a meter opened later: code that calls
-models from long-lived tasks (LightRAG's queue workers) carries the meter along and calls `use_meter` itself.
-"""
+"""Counts what model calls cost, in meters found through a ContextVar. Writing it to the ledger is left to who opened one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,16 +67,6 @@ def meter_usage() -> Iterator[UsageMeter]:
     token = _meters.set((*_meters.get(), meter))
     try:
         yield meter
-    finally:
-        _meters.reset(token)
-
-
-@contextmanager
-def use_meter(meter: UsageMeter | None) -> Iterator[None]:
-    """Count the calls made inside in ``meter`` alone, whatever the task's own context says; None counts nowhere."""
-    token = _meters.set((meter,) if meter else ())
-    try:
-        yield
     finally:
         _meters.reset(token)
 

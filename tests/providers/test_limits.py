@@ -59,15 +59,21 @@ async def test_slot_of_a_killed_process_comes_free(
         assert await redis.zcard("trellis:model-slots:stub-chat") == 1
 
 
-async def test_long_call_keeps_its_slot(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits_module, "LEASE_SECONDS", 1)
+async def test_long_call_renews_its_slot(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits_module, "LEASE_SECONDS", 2)
+    key = "trellis:model-slots:stub-chat"
+    async with ModelLimits(redis, chat_profile("http://x", max_concurrency=1)).call(1):
+        [(slot, ends_at)] = await redis.zrange(key, 0, -1, withscores=True)
+        async with asyncio.timeout(30):
+            while await redis.zscore(key, slot) <= ends_at:
+                await asyncio.sleep(0.05)
+
+
+async def test_full_model_makes_the_next_call_wait_and_then_fail(redis: Redis) -> None:
     profile = chat_profile("http://x", max_concurrency=1)
-    held = ModelLimits(redis, profile)
-    other = ModelLimits(redis, profile, max_wait_seconds=0.3)
-    async with held.call(1):
-        await asyncio.sleep(2.2)
+    async with ModelLimits(redis, profile).call(1):
         with pytest.raises(ModelUnavailable, match="busy"):
-            async with other.call(1):
+            async with ModelLimits(redis, profile, max_wait_seconds=0.3).call(1):
                 pytest.fail("two calls at once")
 
 

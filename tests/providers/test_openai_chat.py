@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from app.providers.contract import ChatMessage, ModelRefused, ModelRejected, ModelUnavailable, Purpose
 from app.providers.factory import ModelFactory
-from app.providers.usage import meter_usage, use_meter
+from app.providers.usage import meter_usage
 from tests.fakes.stub_process import StubServer, run_stub
 from tests.providers.profiles import chat_profile
 
@@ -42,14 +42,10 @@ async def test_failed_call_is_not_counted(stub_llm: StubServer, factory: ModelFa
     assert meter.calls == 0
 
 
-async def test_a_meter_that_is_carried_along_counts_instead_of_the_open_one(
-    stub_llm: StubServer, factory: ModelFactory
-) -> None:
-    with meter_usage() as mine:
-        pass
-    with meter_usage() as outer, use_meter(mine):
+async def test_nested_meters_both_count(stub_llm: StubServer, factory: ModelFactory) -> None:
+    with meter_usage() as outer, meter_usage() as inner:
         await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.EXTRACT)
-    assert (mine.calls, outer.calls) == (1, 0)
+    assert (outer.calls, inner.calls) == (1, 1)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -101,7 +97,7 @@ async def test_error_about_a_bad_key_does_not_repeat_the_key(factory: ModelFacto
 
 async def test_slow_answer_is_unavailable(factory: ModelFactory) -> None:
     # A stub of its own: the call that is given up goes on in the server.
-    with run_stub("--llm-ms", "3000") as stub, pytest.raises(ModelUnavailable, match=r"within 0\.2 seconds"):
+    with run_stub("--llm-ms", "1000") as stub, pytest.raises(ModelUnavailable, match=r"within 0\.2 seconds"):
         await factory.chat(chat_profile(stub.base_url, timeout_seconds=0.2)).complete(HELLO, purpose=Purpose.ANSWER)
 
 
@@ -140,6 +136,14 @@ async def test_server_without_json_mode_is_asked_without_it(stub_llm: StubServer
         assert (await chat.complete(HELLO, purpose=Purpose.KEYWORDS, json_mode=True)).text
     # Refused once, asked again, and the second call does not try JSON mode again.
     assert stub_llm.stats()["calls"]["answer"] == 3
+
+
+async def test_server_that_renamed_the_limit_is_asked_by_its_name(stub_llm: StubServer, factory: ModelFactory) -> None:
+    message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    stub_llm.set_faults({"status": 400, "message": message})
+    reply = await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER, max_tokens=50)
+    assert reply.text
+    assert stub_llm.stats()["calls"]["answer"] == 2
 
 
 async def test_stream_arrives_in_pieces_and_is_counted(stub_llm: StubServer, factory: ModelFactory) -> None:
