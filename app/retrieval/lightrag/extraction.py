@@ -73,6 +73,8 @@ async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chu
             if not failures:
                 raise
             return _failed(chunk, failures[-1])
+    # Nobody may be told of an answer that a crash could still take.
+    await rag.llm_response_cache.index_done_callback()
     return ChunkOutcome(chunk.ordinal)
 
 

@@ -15,7 +15,6 @@ from app.retrieval.lightrag.storage.context import (
     NameTooLong,
     NotInUnit,
     OutsideUnit,
-    UnfinishedDocuments,
     UnitClosed,
     UnitTooLarge,
     outside_unit,
@@ -150,16 +149,19 @@ async def test_lease_of_somebody_else_opens_no_unit(open_one: OpenEngine, urls: 
         await _open_and_close(unit_module.open_unit(engine.rag, newer))
 
 
-async def test_unfinished_documents_outside_units_stop_a_unit(open_one: OpenEngine, urls: DatabaseUrls) -> None:
+async def test_documents_left_in_progress_are_not_taken_up(open_one: OpenEngine, urls: DatabaseUrls) -> None:
     engine = await open_one(is_unit=True)
+    engine.chunks.update(make_documents(1))
+    (document,) = engine.chunks
     connection = await asyncpg.connect(urls.owner)
     await connection.execute(
         "INSERT INTO lightrag_doc_status (workspace, id, status) VALUES ($1, 'stray', 'processing')",
         engine.ref.engine_name,
     )
     await connection.close()
-    with pytest.raises(UnfinishedDocuments):
-        await _open_and_close(engine.unit())
+    await engine.insert(document)
+    rows = await table_rows(urls.owner, engine.ref.engine_name, ("lightrag_doc_status",))
+    assert sorted('"processing"' in row for row in rows["lightrag_doc_status"]) == [False, True]
 
 
 async def test_document_that_is_too_large_writes_nothing(open_one: OpenEngine, urls: DatabaseUrls) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
-from app.errors import Conflict, Invalid, TooLarge, Unavailable
+from app.errors import Invalid, TooLarge, Unavailable
 
 if TYPE_CHECKING:
     from app.retrieval.lightrag.storage.unit import UnitOfWork
@@ -51,13 +51,6 @@ class NameTooLong(Invalid):
 
     code = "entity_name_too_long"
     title = "The entity's name is too long"
-
-
-class UnfinishedDocuments(Conflict):
-    """The engine holds documents in progress outside any unit; it would drag them into this one (facts F2)."""
-
-    code = "unfinished_documents"
-    title = "The workspace holds unfinished documents"
 
 
 class UnitClosed(RuntimeError):

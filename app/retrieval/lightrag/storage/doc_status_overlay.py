@@ -14,7 +14,7 @@ from lightrag.kg.postgres_impl import (
     _parse_doc_status_datetime,
 )
 
-from app.retrieval.lightrag.storage.context import NotInUnit, UnfinishedDocuments, outside_unit
+from app.retrieval.lightrag.storage.context import NotInUnit, outside_unit
 from app.retrieval.lightrag.storage.kv_rows import copy_row
 from app.retrieval.lightrag.storage.sql import Statement, bulk_upsert, delete_by_id, value_bytes
 from app.retrieval.lightrag.storage.weight import UnitWeight
@@ -62,15 +62,6 @@ class DocStatusOverlay:
         self._written: dict[str, Row] = {}
         self._removed: set[str] = set()
 
-    async def refuse_unfinished(self) -> None:
-        """Raises UnfinishedDocuments if the workspace holds documents that LightRAG would resume in this unit."""
-        rows = await outside_unit(lambda: self._fetch("status", sorted(ACTIVE)))
-        if rows:
-            raise UnfinishedDocuments(
-                f"{len(rows)} documents are in progress outside of any unit; remove them first",
-                documents=[row["id"] for row in rows],
-            )
-
     async def get(self, document_id: str) -> Row | None:
         row = self._written.get(document_id)
         if row is None and document_id not in self._removed:
@@ -92,11 +83,14 @@ class DocStatusOverlay:
         return [row for row in self._current() if row[column] == value]
 
     def active(self, statuses: Iterable[str]) -> list[Row]:
-        """The rows in any of these states, oldest first. Raises NotInUnit for states that may exist in the database."""
+        """This unit's own documents in any of these states, oldest first; LightRAG takes up what it is told of here.
+
+        Raises NotInUnit for states that documents in the database are in as well.
+        """
         wanted = set(statuses)
         if not wanted <= ACTIVE:
             raise NotInUnit("inside a unit only documents in progress can be listed")
-        return [row for row in self._current() if row["status"] in wanted]
+        return _by_age(row for row in self._written.values() if row["status"] in wanted)
 
     def written(self) -> list[Row]:
         """The rows this unit would write."""
@@ -142,8 +136,12 @@ class DocStatusOverlay:
 
     def _current(self) -> list[Row]:
         base = {key: row for key, row in self._base.known.items() if row is not None and key not in self._removed}
-        rows = [copy_row(row) for row in (base | self._written).values()]
-        return sorted(rows, key=lambda row: (row["created_at"] or datetime.min, row["id"]))  # noqa: DTZ901 - naive on purpose
+        return _by_age((base | self._written).values())
+
+
+def _by_age(rows: Iterable[Row]) -> list[Row]:
+    """Copies, oldest first."""
+    return sorted(map(copy_row, rows), key=lambda row: (row["created_at"] or datetime.min, row["id"]))  # noqa: DTZ901 - naive on purpose
 
 
 def decode_row(row: Row) -> Row:

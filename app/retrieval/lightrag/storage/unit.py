@@ -69,11 +69,9 @@ class UnitOfWork:
         self.graph = GraphOverlay(stores.graph.reader(), self._weight)
         self.documents = DocStatusOverlay(stores.documents.read_where, self._weight)
 
-    async def begin(self, *, is_cleaning: bool) -> None:
-        """Raises `LeaseLost`, and `UnfinishedDocuments` unless the unit is there to remove those."""
+    async def begin(self) -> None:
+        """Raises `LeaseLost`."""
         self._epoch = await read_epoch(self._stores.database, self._lease)
-        if not is_cleaning:
-            await self.documents.refuse_unfinished()
 
     # --- Reading ahead: LightRAG asks for one row at a time, in an order that is known before ---
 
@@ -204,17 +202,11 @@ class UnitOfWork:
 
 @asynccontextmanager
 async def open_unit(
-    rag: LightRAG,
-    lease: Lease,
-    *,
-    limits: UnitLimits | None = None,
-    lookup: VectorLookup | None = None,
-    is_cleaning: bool = False,
+    rag: LightRAG, lease: Lease, *, limits: UnitLimits | None = None, lookup: VectorLookup | None = None
 ) -> AsyncIterator[UnitOfWork]:
     """Everything that `rag` does inside belongs to one unit. The lease must be held.
 
-    Documents in progress outside of units are refused unless the unit `is_cleaning`: then it removes them.
-    Raises `WorkspaceBusy` if this process has a unit open in the workspace, `LeaseLost` and `UnfinishedDocuments`.
+    Raises `WorkspaceBusy` if this process has a unit open in the workspace, and `LeaseLost`.
     """
     workspace = lease.ref.engine_name
     if workspace in _open_workspaces:
@@ -225,7 +217,7 @@ async def open_unit(
             unit = UnitOfWork(EngineStores.of(rag), lease, limits=limits or UnitLimits(), lookup=lookup)
             leave = enter_unit(unit)
             try:
-                await unit.begin(is_cleaning=is_cleaning)
+                await unit.begin()
                 yield unit
             finally:
                 leave()
