@@ -55,6 +55,8 @@ async def test_many_files_become_documents_in_order(client: httpx.AsyncClient, u
     assert all(document["status"] == "processing" for document in documents)
     for document in documents:
         assert (await client.get(document["links"]["self"])).json() == document
+    listed = (await client.get(url)).json()["items"]
+    assert [document["filename"] for document in listed] == ["c.csv", "b.md", "a.txt"]  # newest first
 
 
 async def test_one_document_is_where_location_says(client: httpx.AsyncClient, url: str) -> None:

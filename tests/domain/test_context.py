@@ -14,9 +14,11 @@ AMPLE = Budgets(6000, 8000, 30_000)
 DOCUMENT = UUID(int=1)
 
 
-def passage(text: str, *, title: str = "Handbook", pages: tuple[int | None, int | None] = (1, 1)) -> PassageEvidence:
+def passage(
+    text: str, *, title: str = "Handbook", filename: str = "h.pdf", pages: tuple[int | None, int | None] = (1, 1)
+) -> PassageEvidence:
     return PassageEvidence(
-        1, DOCUMENT, uuid4(), title, "h.pdf", 0, text, pages[0], pages[1], 0, len(text), ("Seals",), 1.0
+        1, DOCUMENT, uuid4(), title, filename, 0, text, pages[0], pages[1], 0, len(text), ("Seals",), 1.0
     )
 
 
@@ -41,6 +43,13 @@ def test_each_kind_has_its_section_and_passages_their_marks() -> None:
         "[2] Handbook › Seals › pages 2-4\nSecond text.\n\n"
         "[3] Handbook › Seals\nThird."
     )
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    names = ("docs/a/readme.md", "docs\\b\\readme.md")
+    result = SearchResult(tuple(passage("x", title="readme.md", filename=name) for name in names))
+    text = render_context(result, AMPLE, count_tokens).text
+    assert all(name in text for name in names)
 
 
 def test_nothing_gives_an_empty_text() -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import func
+
 from app.blobs.store import BlobStore, BlobStoreUnavailable, StoredBlob, blob_key
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import Blob, Document, Version, Workspace
@@ -101,7 +103,13 @@ class UploadService:
         documents = DocumentRepository(session, workspace.id)
         owner = {"tenant_id": workspace.tenant_id, "workspace_id": workspace.id}
         document = Document(
-            **owner, id=uuid4(), title=item.upload.title, filename=item.upload.filename, metadata_=metadata
+            **owner,
+            id=uuid4(),
+            title=item.upload.title,
+            filename=item.upload.filename,
+            metadata_=metadata,
+            # now() is the same for the whole transaction; lists show the documents of one upload in its order.
+            created_at=func.clock_timestamp(),
         )
         session.add(document)
         await documents.add_blob(

@@ -92,12 +92,19 @@ def relation_line(relation: RelationEvidence) -> str:
 
 def passage_block(passage: PassageEvidence, number: int) -> str:
     """The mark, where the passage stands, and its text."""
-    place = [one_line(passage.title), *(one_line(heading) for heading in passage.heading_path)]
+    place = [_name(passage), *(one_line(heading) for heading in passage.heading_path)]
     if passage.page_start is not None:
         last = passage.page_end
         is_range = last is not None and last != passage.page_start
         place.append(f"pages {passage.page_start}-{last}" if is_range else f"page {passage.page_start}")
     return f"[{number}] {' › '.join(part for part in place if part)}\n{passage.text.strip()}"
+
+
+def _name(passage: PassageEvidence) -> str:
+    """The title; for a document without one of its own the whole file name, whose folders tell it from its namesakes."""
+    filename = one_line(passage.filename)
+    title = one_line(passage.title)
+    return filename if filename.replace("\\", "/").endswith(f"/{title}") else title
 
 
 def one_line(text: str) -> str:
