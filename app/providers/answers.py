@@ -84,6 +84,14 @@ def check_extraction(text: str, finish_reason: str | None, json_mode: bool) -> s
     raise _reason(cleaned)
 
 
+def check_gleaning(text: str, finish_reason: str | None, json_mode: bool) -> str:
+    """A second look at a text: as `check_extraction`, but an answer without records only says that nothing was missed."""
+    try:
+        return check_extraction(text, finish_reason, json_mode)
+    except (ModelNonsense, ModelRefused):
+        return '{"entities": [], "relationships": []}' if json_mode else _DONE
+
+
 def check_keywords(text: str, query: str) -> Keywords:
     """The keywords a model found in `query`; the built-in extractor's where it gave none or something else."""
     found = _read_object(clean_answer(text)) or {}

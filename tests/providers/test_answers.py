@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.errors import AppError
-from app.providers.answers import check_extraction, check_keywords, check_text
+from app.providers.answers import check_extraction, check_gleaning, check_keywords, check_text
 from app.providers.contract import ModelCutOff, ModelNonsense, ModelRefused
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -66,6 +66,14 @@ def test_summary_is_cleaned_and_checked() -> None:
         check_text("I'm sorry, I can't do that.", "stop")
     with pytest.raises(ModelNonsense):
         check_text(" ", "stop")
+
+
+def test_gleaning_that_finds_nothing_says_so_in_words() -> None:
+    prose = "No entities or relationships were missed in the last task."
+    assert check_gleaning(prose, "stop", json_mode=False) == "<|COMPLETE|>"
+    assert json.loads(check_gleaning(prose, "stop", json_mode=True)) == {"entities": [], "relationships": []}
+    with pytest.raises(ModelCutOff):
+        check_gleaning(prose, "length", json_mode=False)
 
 
 def test_sorry_inside_a_record_is_no_refusal() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from lightrag.utils import EmbeddingFunc
 
 from app.errors import AppError, Unavailable
-from app.providers.answers import check_extraction, check_text
+from app.providers.answers import check_extraction, check_gleaning, check_text
 from app.providers.contract import ChatMessage, ChatModel, EmbeddingModel, Purpose, Vectors
 from app.retrieval.lightrag.names import shorten_names
 
@@ -82,7 +82,8 @@ async def _ask(
         messages.append(ChatMessage("user", prompt))
         reply = await chat.complete(messages, purpose=purpose, json_mode=purpose is Purpose.KEYWORDS)
         if purpose in (Purpose.EXTRACT, Purpose.GLEAN):
-            return shorten_names(check_extraction(reply.text, reply.finish_reason, json_mode=False))
+            check = check_extraction if purpose is Purpose.EXTRACT else check_gleaning
+            return shorten_names(check(reply.text, reply.finish_reason, json_mode=False))
         if purpose is Purpose.SUMMARY:
             return check_text(reply.text, reply.finish_reason)
         return reply.text
