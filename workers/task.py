@@ -38,7 +38,7 @@ def execute(task: Task, settings: Settings, job: Job) -> None:
     ):
         delay = runtime.current(settings).run(work)
     if delay is not None:
-        raise task.retry(countdown=delay, max_retries=None)
+        raise task.retry(countdown=delay)
 
 
 async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:

@@ -21,7 +21,7 @@ async def test_a_document_becomes_queryable(worker: Worker, tenancy: Tenancy, up
     state = await uploads.state(upload)
     assert (state.state, state.stage, state.error_code) == ("ready", "done", None)
     assert state.stage_ms.keys() >= {"parse", "embed", "index"}
-    assert state.lease_owner is None
+    assert state.lease_expires_at is None
     passages = await uploads.count("passages", upload)
     assert passages == 2
     assert await uploads.count("passage_vectors_offline_use_512d", upload) == passages

@@ -140,7 +140,7 @@ async def test_a_worker_told_to_stop_hands_its_work_back_at_once(
         await until(lambda: stub.stats()["calls"].get("extract", 0) > 0)
         await asyncio.to_thread(worker.stop)
         state = await uploads.state(upload, "graph")
-        assert (state.state, state.attempts, state.lease_owner) == ("queued", 0, None)
+        assert (state.state, state.attempts, state.lease_expires_at) == ("queued", 0, None)
     with run_stub() as stub:
         await uploads.point_model(owner_database, chat, stub.base_url)
         # Nobody sweeps here: the message itself went back.

@@ -13,7 +13,8 @@ def register(job_type: type[Job]) -> Task:
     def run(task: Task, **payload: str) -> None:
         execute(task, settings, job_type.parse(payload))
 
-    return app.task(run, name=job_type.name, bind=True)
+    # How often a job is repeated is decided where its state is known.
+    return app.task(run, name=job_type.name, bind=True, max_retries=None)
 
 
 TASKS = [register(job_type) for job_type in ALL_JOBS]

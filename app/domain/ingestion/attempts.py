@@ -84,11 +84,13 @@ class Attempts:
         """Record how a failed attempt ended; the seconds after which to try again, or None if that was the last."""
         async with self._ports.database.tenant(job.tenant_id) as session:
             claim = await IngestionRepository(session).find_claim(job.version_id, engine_of(job), owner)
-            if claim is None or isinstance(error, ClaimLost):
+            if claim is None:
                 logger.info("attempt_superseded", version_id=str(job.version_id), engine=engine_of(job))
                 return None
             code, detail = reason_of(error)
-            may_repeat = isinstance(error, Unavailable) or not isinstance(error, AppError)
+            logger.warning("attempt_failed", engine=claim.engine, attempt=claim.attempt, code=code)
+            # A claim that was lost and is still ours could not be kept alive: the database was away.
+            may_repeat = isinstance(error, Unavailable | ClaimLost) or not isinstance(error, AppError)
             if may_repeat and claim.attempt < self._ports.settings.max_attempts:
                 await IndexStates(session).put_back(claim, error=(code, detail))
                 return backoff_seconds(claim.attempt)

@@ -8,6 +8,7 @@ from app.db.session import CONNECTION_ERRORS
 
 # Often enough that a cancelled or deleted document stops its work within seconds, whatever the lease's length.
 LONGEST_BEAT_SECONDS = 3.0
+SHORTEST_WAIT_SECONDS = 2.0
 
 
 @asynccontextmanager
@@ -34,14 +35,17 @@ async def kept_alive(
 async def _beat(extend: Callable[[], Awaitable[bool]], lease_seconds: float, scope: asyncio.Timeout) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + lease_seconds
-    while loop.time() < deadline:
+    while True:
         await asyncio.sleep(min(lease_seconds / 3, LONGEST_BEAT_SECONDS))
         asked_at = loop.time()
         try:
-            async with asyncio.timeout_at(deadline):
-                if not await extend():
-                    break
+            # Asked even after the deadline: a process that was merely slow still has its lease if nobody took it.
+            async with asyncio.timeout(max(deadline - asked_at, SHORTEST_WAIT_SECONDS)):
+                is_held = await extend()
         except CONNECTION_ERRORS:
-            continue  # the database is away; the lease holds until its deadline
-        deadline = asked_at + lease_seconds
-    scope.reschedule(loop.time())
+            is_held = loop.time() < deadline  # the database is away
+        else:
+            deadline = asked_at + lease_seconds
+        if not is_held:
+            scope.reschedule(loop.time())
+            return

@@ -10,7 +10,7 @@
 `purging` says that the graph engine may hold something of a version that is not trusted. It is set before the engine
 writes and outlives the attempt: the next attempt removes it first, and after a final failure a purge does.
 
-A running state belongs to the owner of its lease: an attempt whose lease was taken over, cancelled or deleted finds no
+A running state belongs to the owner of its lease, whose name stays there as the last to have worked on it: an attempt whose lease was taken over, cancelled or deleted finds no
 row to change, gets `ClaimLost`, and its transaction rolls back. When to change a state is decided elsewhere.
 """
 
@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, and_, exists, func, literal, or_, update
+from sqlalchemy import ColumnElement, Row, and_, case, exists, func, literal, or_, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
@@ -103,8 +103,17 @@ class IndexStates:
         return _ended(row)
 
     async def extend(self, claim: Claim, lease_seconds: float) -> bool:
-        """Keep the claim alive; False if it is lost."""
-        statement = update(IndexState).where(*self._mine(claim)).values(lease_expires_at=_expiry(lease_seconds))
+        """Keep the claim alive; False if it was taken away. One that its owner has concluded is not lost, but over."""
+        expires_at = case((IndexState.state == "running", _expiry(lease_seconds)), else_=IndexState.lease_expires_at)
+        statement = (
+            update(IndexState)
+            .where(
+                IndexState.tenant_id == claim.tenant_id,
+                *self._at(claim.version_id, claim.engine),
+                IndexState.lease_owner == claim.owner,
+            )
+            .values(lease_expires_at=expires_at)
+        )
         return await self._first(statement) is not None
 
     async def progress(
@@ -146,7 +155,6 @@ class IndexStates:
             stage="done",
             error_code=code,
             error_detail=detail,
-            lease_owner=None,
             lease_expires_at=None,
             finished_at=func.clock_timestamp(),
             stage_ms=_merged(stage_ms or {}),
@@ -190,7 +198,8 @@ class IndexStates:
                 IndexState.state.in_(RETRYABLE),
                 IndexState.cleanliness == "clean",
             ),
-            **_queued(None, None) | {"attempts": 0, "queued_at": func.clock_timestamp(), "started_at": None},
+            **_queued(None, None)
+            | {"attempts": 0, "queued_at": func.clock_timestamp(), "started_at": None, "lease_owner": None},
         )
         if row is not None and engine == "graph":
             # What was extracted stays; what failed is asked for again.
@@ -291,7 +300,6 @@ def _failed(code: str, detail: Any) -> dict[str, Any]:
         "stage": "failed",
         "error_code": code,
         "error_detail": detail,
-        "lease_owner": None,
         "lease_expires_at": None,
         "finished_at": func.clock_timestamp(),
     }
@@ -303,7 +311,6 @@ def _queued(code: str | None, detail: str | None) -> dict[str, Any]:
         "stage": "queued",
         "error_code": code,
         "error_detail": detail,
-        "lease_owner": None,
         "lease_expires_at": None,
         "finished_at": None,
     }
