@@ -46,9 +46,11 @@ def configure_logging(settings: Settings) -> None:
 
 
 def where_raised(error: BaseException) -> dict[str, object]:
-    """The type of an exception and its frames as `file:line function`, without its message, which may quote content."""
+    """The type of an exception and our frames of its stack with the innermost, as `file:line function`. Its message is
+    left out, for it may quote content."""
     frames = traceback.extract_tb(error.__traceback__)
+    shown = [frame for frame in frames if "site-packages" not in frame.filename or frame is frames[-1]]
     return {
         "error_type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-20:]],
+        "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in shown],
     }

@@ -274,22 +274,25 @@ async def test_a_changed_profile_leaves_documents_outdated_until_a_reindex(
     workspace = (await client.post("/v1/workspaces", json={"name": "p", "engines": ["lazy", "graph"]})).json()
     here = f"/v1/workspaces/{workspace['id']}"
     old = await upload_text(client, UUID(workspace["id"]))
+    failed = await upload_text(client, UUID(workspace["id"]))
     busy = await upload_text(client, UUID(workspace["id"]))
     for engine in ("lazy", "graph"):
         await set_state(tenancy, old, engine, **READY)
+        await set_state(tenancy, failed, engine, **FAILED)
     assert not (await read(client, old))["outdated"]
     assert (await client.post(f"{here}/reindex")).json() == {"queued": 0}
 
     await client.patch(here, json={"settings": {"chunk_tokens": 500}})
     assert (await read(client, old))["outdated"]
     await container.redis.delete("ingest")
-    assert (await client.post(f"{here}/reindex")).json() == {"queued": 1}
+    assert (await client.post(f"{here}/reindex")).json() == {"queued": 2}
 
     renewed = await read(client, old)
     assert (renewed["status"], renewed["outdated"], renewed["version"]["ordinal"]) == ("processing", False, 2)
     assert set(renewed["queryable_modes"]) == set(MODES)  # the old version answers until the new one is ready
-    [(name, payload)] = await queued_jobs(container.redis, "ingest")
-    assert (name, payload["version_id"]) == ("ingestion.process_version", renewed["version"]["id"])
+    jobs = await queued_jobs(container.redis, "ingest")
+    versions = {(await read(client, document))["version"]["id"] for document in (old, failed)}
+    assert {payload["version_id"] for _, payload in jobs} == versions
     assert (await read(client, busy))["outdated"]
     assert (await client.post(f"{here}/reindex")).json() == {"queued": 0}
 

@@ -93,7 +93,10 @@ class DocumentRepository(TenantRepository):
         columns = (
             "tenant_id", "workspace_id", "document_id", "blob_id", "ordinal", "media_type", "index_profile_hash",
         )  # fmt: skip
-        renewed = insert(Version).from_select(columns, newest).returning(Version.id)
+        renewed = (
+            # The database makes the ids: a default of ours would be computed once, for all rows together.
+            insert(Version).from_select(columns, newest, include_defaults=False).returning(Version.id)
+        )
         version_ids = list(await self.session.scalars(renewed))
         if not version_ids:
             return []
