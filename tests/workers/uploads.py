@@ -110,6 +110,13 @@ class Uploads:
                 return states
             await asyncio.sleep(0.1)
 
+    async def enters(self, upload: Upload, stage: str, engine: Engine = "lazy") -> None:
+        """Wait until an attempt is at this stage."""
+        while True:
+            if (await self.state(upload, engine)).stage == stage:
+                return
+            await asyncio.sleep(0.02)
+
     async def change_settings(self, workspace_id: WorkspaceId, settings: dict[str, Any]) -> None:
         async with self.database.tenant(self.tenant_id) as session:
             await session.execute(update(Workspace).where(Workspace.id == workspace_id).values(settings=settings))
