@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import TenantSession
-from app.errors import Conflict, Invalid, NotFound, Unavailable
+from app.errors import AppError, Conflict, Invalid, NotFound, Unavailable
 from app.providers.contract import ChatModel, EmbeddingModel
 
 Engine = Literal["lazy", "graph"]
@@ -84,6 +84,18 @@ class Lease:
     epoch: int
 
 
+@dataclass(frozen=True)
+class Statement:
+    """One statement on our own tables that goes in together with an engine's write; parameters are $1, $2 …
+
+    `otherwise` is raised, and nothing at all is written, if the statement touches no row.
+    """
+
+    sql: str
+    arguments: tuple[Any, ...] = ()
+    otherwise: AppError | None = None
+
+
 # --- Indexing -----------------------------------------------------------------------------------------------------
 
 
@@ -137,8 +149,20 @@ class GraphIndex(Protocol):
         """
         ...
 
-    async def insert(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
-        """Merge the extracted chunks into the graph; raises `GraphWriteFailed` unless the engine says processed."""
+    async def insert(
+        self,
+        workspace: EngineWorkspace,
+        version: VersionChunks,
+        lease: Lease,
+        *,
+        replaces: Sequence[UUID] = (),
+        companions: Sequence[Statement] = (),
+    ) -> None:
+        """Merge the extracted chunks into the graph and remove the versions it `replaces`, in one write with `companions`.
+
+        What the version left from an earlier attempt goes with the same write. Raises `GraphWriteFailed` unless the
+        engine says processed.
+        """
         ...
 
     async def remove(
@@ -311,8 +335,15 @@ class Entities(Protocol):
         """Raises `EntityNotFound`."""
         ...
 
-    async def merge(self, workspace: EngineWorkspace, request: MergeRequest, lease: Lease) -> EntityDetail:
-        """The merged entity. Raises `EntityNotFound` or `InvalidMerge` before anything is changed."""
+    async def merge(
+        self,
+        workspace: EngineWorkspace,
+        request: MergeRequest,
+        lease: Lease,
+        *,
+        companions: Sequence[Statement] = (),
+    ) -> EntityDetail:
+        """The merged entity; `companions` go in with the merge. Raises `EntityNotFound` or `InvalidMerge` before anything is changed."""
         ...
 
 

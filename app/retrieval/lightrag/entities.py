@@ -12,6 +12,7 @@ from app.retrieval.contract import (
     Lease,
     MergeRequest,
     RelationEvidence,
+    Statement,
 )
 from app.retrieval.lightrag.evidence import plain_text, relation_evidence
 from app.retrieval.lightrag.graph_store import SEPARATOR
@@ -54,7 +55,14 @@ class GraphEntities:
             relations = await _relations(store, known)
         return EntityDetail(known, node.get("entity_type") or "", described[known], relations, chunks)
 
-    async def merge(self, workspace: EngineWorkspace, request: MergeRequest, lease: Lease) -> EntityDetail:
+    async def merge(
+        self,
+        workspace: EngineWorkspace,
+        request: MergeRequest,
+        lease: Lease,
+        *,
+        companions: Sequence[Statement] = (),
+    ) -> EntityDetail:
         async with self._instances.use(workspace) as instance:
             store = SupportStore(self._database, workspace.ref, include_partial=True)
             sources, target = await _check_merge(store, request)
@@ -62,7 +70,7 @@ class GraphEntities:
             async def write(operation: Write) -> None:
                 await operation.read_ahead([*sources, target])
                 await instance.rag.amerge_entities(sources, target)
-                await operation.commit()
+                await operation.commit(companions)
 
             async with unspoiled(instance):
                 await self._stores.run(instance.rag, lease, write)

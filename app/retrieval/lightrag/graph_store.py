@@ -1,13 +1,13 @@
 """Our own statements on the engine's tables: what LightRAG offers no call for, or only one that hides its errors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.db.vector_tables import DimensionMismatch
 from app.errors import Conflict
+from app.retrieval.contract import Statement
 from app.retrieval.lightrag.pool import EngineDatabase
-from app.retrieval.lightrag.storage.sql import Statement
 
 SEPARATOR = "<SEP>"
 NAMESPACE = "chunk_entity_relation"
@@ -58,29 +58,15 @@ SELECT src_id || '<SEP>' || tgt_id AS id,
  WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
 """
 
-_DELETE_ENTITIES = (
-    "DELETE FROM lightrag_graph_nodes WHERE workspace = $1 AND id = ANY ($2)",
-    "DELETE FROM lightrag_entity_chunks WHERE workspace = $1 AND id = ANY ($2)",
-    "DELETE FROM lightrag_vdb_entity_{suffix} WHERE workspace = $1 AND entity_name = ANY ($2)",
-    "DELETE FROM lightrag_vdb_relation_{suffix} WHERE workspace = $1 AND (source_id = ANY ($2) OR target_id = ANY ($2))",
-    "DELETE FROM lightrag_relation_chunks WHERE workspace = $1"
-    " AND (split_part(id, '<SEP>', 1) = ANY ($2) OR split_part(id, '<SEP>', 2) = ANY ($2))",
-)
-_DELETE_RELATIONS = (
-    "DELETE FROM lightrag_graph_edges WHERE workspace = $1 AND src_id || '<SEP>' || tgt_id = ANY ($2)",
-    "DELETE FROM lightrag_relation_chunks WHERE workspace = $1 AND id = ANY ($2)",
-    "DELETE FROM lightrag_vdb_relation_{suffix} WHERE workspace = $1"
-    " AND (source_id || '<SEP>' || target_id = ANY ($2) OR target_id || '<SEP>' || source_id = ANY ($2))",
-)
-_DELETE_VERSION = (
-    "DELETE FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2",
-    "DELETE FROM lightrag_vdb_chunks_{suffix} WHERE workspace = $1 AND full_doc_id = $2",
-    "DELETE FROM lightrag_full_entities WHERE workspace = $1 AND id = $2",
-    "DELETE FROM lightrag_full_relations WHERE workspace = $1 AND id = $2",
-    "DELETE FROM lightrag_doc_full WHERE workspace = $1 AND id = $2",
-    "DELETE FROM lightrag_doc_status WHERE workspace = $1"
-    " AND (id = $2 OR (id LIKE 'dup-%' AND metadata->>'original_doc_id' = $2))",
-)
+_DOCUMENTS_OF = """
+SELECT id FROM lightrag_doc_status
+ WHERE workspace = $1 AND (id = $2 OR (id LIKE 'dup-%' AND metadata->>'original_doc_id' = $2))
+UNION SELECT $2
+"""
+_CHUNKS_OF = """
+SELECT id FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2
+UNION SELECT id FROM lightrag_vdb_chunks_{suffix} WHERE workspace = $1 AND full_doc_id = $2
+"""
 _ANSWERS_OF = """
 SELECT id FROM lightrag_llm_cache WHERE workspace = $1 AND (chunk_id LIKE $2 || '-chunk-%' OR cache_type <> 'extract')
 """
@@ -186,8 +172,7 @@ class GraphStore:
 
         Summaries and keywords are cached by their prompt, which holds text of any document; they only save money.
         """
-        rows = await self._database.fetch(_ANSWERS_OF, self._workspace, version_id)
-        return [row["id"] for row in rows]
+        return await self._ids(_ANSWERS_OF, version_id)
 
     async def hand_on_shared_answers(self, version_id: str) -> None:
         """Give cached answers that other versions use as well to those, before this version goes."""
@@ -207,18 +192,13 @@ class GraphStore:
         )
         return Touched(entities, relations)
 
-    def delete_unsupported(self, touched: Touched) -> Iterator[Statement]:
-        """Statements that delete what has no chunk left, with all that hangs on it."""
-        entities = [name for name, remaining in touched.entities.items() if not remaining]
-        relations = [name for name, remaining in touched.relations.items() if not remaining]
-        for names, statements in ((relations, _DELETE_RELATIONS), (entities, _DELETE_ENTITIES)):
-            for statement in statements if names else ():
-                yield Statement(statement.format(suffix=self._suffix), (self._workspace, names))
+    async def documents_of(self, version_id: str) -> list[str]:
+        """Ids of LightRAG's documents that are the version, or marks that it was refused as a duplicate."""
+        return await self._ids(_DOCUMENTS_OF, version_id)
 
-    def delete_version(self, version_id: str) -> Iterator[Statement]:
-        """Statements that delete the version's own rows; its cached answers stay."""
-        for statement in _DELETE_VERSION:
-            yield Statement(statement.format(suffix=self._suffix), (self._workspace, version_id))
+    async def chunks_of(self, version_id: str) -> list[str]:
+        """Ids of all chunks that say that they are the version's."""
+        return await self._ids(_CHUNKS_OF.format(suffix=self._suffix), version_id)
 
     async def traces(self, version_id: str) -> dict[str, int]:
         """How many rows of which tables still name the version; empty if it is gone."""
@@ -226,11 +206,15 @@ class GraphStore:
         rows = await self._database.fetch(statement, self._workspace, version_id)
         return {row["place"]: row["n"] for row in rows}
 
-    async def clear(self) -> None:
-        """Delete every row of the workspace, whatever embedding it was made with."""
-        async with self._database.transaction() as connection:
-            for row in await connection.fetch(_TABLES):
-                await connection.execute(f'DELETE FROM "{row["relname"]}" WHERE workspace = $1', self._workspace)  # noqa: S608
+    async def clearing(self) -> list[Statement]:
+        """Statements that delete every row of the workspace, whatever embedding it was made with."""
+        return [
+            Statement(f'DELETE FROM "{row["relname"]}" WHERE workspace = $1', (self._workspace,))  # noqa: S608
+            for row in await self._database.fetch(_TABLES)
+        ]
+
+    async def _ids(self, statement: str, version_id: str) -> list[str]:
+        return [row["id"] for row in await self._database.fetch(statement, self._workspace, version_id)]
 
     async def _remaining(self, version_id: str, *statements: str) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}

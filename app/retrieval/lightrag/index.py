@@ -3,7 +3,7 @@
 LightRAG reports few of its failures; what counts here is what stands in the database afterwards.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,18 +16,18 @@ from app.retrieval.contract import (
     GraphWriteFailed,
     Lease,
     OnChunk,
+    Statement,
     VersionChunks,
 )
 from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
-from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore, Touched
+from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
 from app.retrieval.lightrag.models import noted_failures
 from app.retrieval.lightrag.pool import EngineDatabase, inside
-from app.retrieval.lightrag.repair import rebuild, reduce_to_names
+from app.retrieval.lightrag.repair import remove_rows, remove_support
+from app.retrieval.lightrag.storage.commit import write_fenced
 from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
 from app.retrieval.lightrag.stores import Stores, Write
-
-Mend = Callable[[Any, Touched], Awaitable[None]]
 
 
 class GraphIndexer:
@@ -53,26 +53,42 @@ class GraphIndexer:
             finally:
                 await instance.rag.llm_response_cache.index_done_callback()
 
-    async def insert(self, workspace: EngineWorkspace, version: VersionChunks, lease: Lease) -> None:
+    async def insert(
+        self,
+        workspace: EngineWorkspace,
+        version: VersionChunks,
+        lease: Lease,
+        *,
+        replaces: Sequence[UUID] = (),
+        companions: Sequence[Statement] = (),
+    ) -> None:
         version_id = str(version.version_id)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
-            store = self._store(workspace)
+            rag, store = instance.rag, self._store(workspace)
             extracted = await self._extracted(instance, workspace, version)
             chunks = tuple(chunk for chunk in version.chunks if chunk.ordinal in extracted)
             if not chunks:
                 raise GraphWriteFailed("no chunk of the document has been extracted", code="nothing_extracted")
-            for leftover in await store.leftovers(version_id):
-                await self._purge(instance, workspace, leftover, lease)
-            text = instance.offer(replace(version, chunks=chunks))
 
             async def write(operation: Write) -> None:
+                for leftover in await store.leftovers(version_id):
+                    await _remove(rag, store, leftover)
                 with noted_failures() as failures, recorded_extractions() as said:
-                    await instance.rag.ainsert(text, ids=[version_id], file_paths=[version_id])
-                await _require_processed(instance.rag, version_id, failures)
-                await operation.commit([*insert_mentions(workspace.ref, list(said.mentions()))])
+                    await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
+                operation.raise_failure()
+                await _require_processed(rag, version_id, failures)
+                for old in replaces:
+                    await _remove(rag, store, str(old))
+                await operation.commit(
+                    [
+                        delete_mentions(workspace.ref, [version.version_id, *replaces]),
+                        *insert_mentions(workspace.ref, list(said.mentions())),
+                        *companions,
+                    ]
+                )
 
-            await self._stores.run(instance.rag, lease, write)
-            del instance.offered[version_id]
+            with instance.offered_chunks(replace(version, chunks=chunks)):
+                await self._stores.run(rag, lease, write)
             await store.adopt_answers(version_id)
 
     async def remove(
@@ -80,12 +96,17 @@ class GraphIndexer:
     ) -> None:
         name = str(version_id)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
-            store = self._store(workspace)
+            rag, store = instance.rag, self._store(workspace)
             if not await store.traces(name):
                 return
-            await self._purge(instance, workspace, name, lease)
-            if not keep_answers:
-                await instance.rag.llm_response_cache.delete(await store.answers_of(name))
+
+            async def write(operation: Write) -> None:
+                await _remove(rag, store, name)
+                if not keep_answers:
+                    await rag.llm_response_cache.delete(await store.answers_of(name))
+                await operation.commit([delete_mentions(workspace.ref, [version_id])])
+
+            await self._stores.run(rag, lease, write)
             left = await store.traces(name)
             if keep_answers:
                 left.pop(ANSWERS, None)
@@ -94,34 +115,9 @@ class GraphIndexer:
                     "the graph still holds parts of the version", code="removal_incomplete", left=left
                 )
 
-    async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:  # noqa: ARG002 - the caller holds it
+    async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:
         with inside(workspace.ref):
-            await self._store(workspace).clear()
-
-    async def _purge(self, instance: Instance, workspace: EngineWorkspace, version_id: str, lease: Lease) -> None:
-        """Remove what the engine holds of the version, whatever state it is in; its cached answers stay.
-
-        LightRAG's own removal goes by its records of the document, which know nothing of merges, may be missing after
-        a crash and are then refused (facts F16, F17). This one goes by the chunks that support each name.
-        """
-        rag = instance.rag
-        store = self._store(workspace)
-        await store.hand_on_shared_answers(version_id)
-        for mend in (rebuild, reduce_to_names):
-            touched = await store.touched(version_id)
-
-            async def write(operation: Write, mend: Mend = mend, touched: Touched = touched) -> None:
-                await mend(rag, touched.supported)
-                await operation.commit(
-                    [
-                        *store.delete_unsupported(touched),
-                        *store.delete_version(version_id),
-                        delete_mentions(workspace.ref, [UUID(version_id)]),
-                    ]
-                )
-
-            if touched or mend is rebuild:
-                await self._stores.run(rag, lease, write)
+            await write_fenced(self._database, lease, await self._store(workspace).clearing())
 
     async def _extracted(self, instance: Instance, workspace: EngineWorkspace, version: VersionChunks) -> set[int]:
         keys = await first_answer_keys(instance.rag, version, version.chunks)
@@ -142,6 +138,13 @@ async def unspoiled(instance: Instance) -> AsyncIterator[None]:
     finally:
         if not is_whole:
             instance.spoil()
+
+
+async def _remove(rag: Any, store: GraphStore, version_id: str) -> None:
+    """Remove what the engine holds of the version, whatever state it is in; its cached answers stay."""
+    await store.hand_on_shared_answers(version_id)
+    await remove_support(rag, await store.touched(version_id), version_id)
+    await remove_rows(rag, await store.documents_of(version_id), await store.chunks_of(version_id))
 
 
 async def _require_processed(rag: Any, version_id: str, failures: list[AppError]) -> None:

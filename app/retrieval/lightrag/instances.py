@@ -5,8 +5,8 @@ An instance belongs to one workspace, one index profile and one pair of models f
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +41,9 @@ class Instance:
     users: int = 0
     is_spoiled: bool = field(default=False)
 
-    def offer(self, version: VersionChunks) -> str:
-        """Keep the chunks for LightRAG's question; the returned text names the version and is what LightRAG ingests.
+    @contextmanager
+    def offered_chunks(self, version: VersionChunks) -> Iterator[str]:
+        """Keep the chunks for LightRAG's question; the given text names the version and is what LightRAG ingests.
 
         The text never repeats in a workspace, or LightRAG would refuse it (facts F4).
         """
@@ -51,7 +52,10 @@ class Instance:
             {"tokens": chunk.tokens, "content": chunk.text, "chunk_order_index": chunk.ordinal}
             for chunk in version.chunks
         ]
-        return key
+        try:
+            yield key
+        finally:
+            del self.offered[key]
 
     def spoil(self) -> None:
         """Never use this instance again: a write broke off, and its buffers hold what must not be written."""

@@ -1,14 +1,82 @@
-"""Makes entities and relations again from the chunks that are left to them, where LightRAG's own removal misses them.
+"""Removes a version from the graph by the chunks that support each name, and makes what remains again from its chunks.
 
-It misses those that its records of a document do not name, after a merge for one (facts F16, F17).
+LightRAG's own removal goes by its records of the document, which know nothing of merges, may be missing after a crash
+and are then refused (facts F16, F17). Everything here goes through the instance's storages, so it is part of their write.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lightrag.operate import rebuild_knowledge_from_chunks
 from lightrag.utils import compute_mdhash_id, make_relation_vdb_ids
 
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
+
+
+async def remove_support(rag: Any, named: Touched, version_id: str) -> None:
+    """Take the version's chunks from all that they support; `named` are the names that mention it in the database."""
+    for mend in (rebuild, reduce_to_names):
+        touched = await _still_touched(rag, named, version_id)
+        if not touched:
+            return
+        await _remove_unsupported(rag, touched)
+        await mend(rag, touched.supported)
+
+
+async def remove_rows(rag: Any, documents: Sequence[str], chunks: Sequence[str]) -> None:
+    """Remove LightRAG's rows of these documents and chunks; what the chunks support is left to `remove_support`."""
+    for storage, ids in (
+        (rag.text_chunks, chunks),
+        (rag.chunks_vdb, chunks),
+        (rag.full_entities, documents),
+        (rag.full_relations, documents),
+        (rag.full_docs, documents),
+        (rag.doc_status, documents),
+    ):
+        await storage.delete(list(ids))
+    await rag._insert_done()
+
+
+async def _still_touched(rag: Any, named: Touched, version_id: str) -> Touched:
+    """Which of these names still mention the version, with the chunks that remain to each."""
+    names, keys = list(named.entities), list(named.relations)
+    graph = rag.chunk_entity_relation_graph
+    nodes = await graph.get_nodes_batch(names)
+    edges = await graph.get_edges_batch([{"src": source, "tgt": target} for source, target in map(_pair, keys)])
+    tracked = await rag.entity_chunks.get_by_ids(names)
+    related = await rag.relation_chunks.get_by_ids(keys)
+    return Touched(
+        _mentioning(version_id, zip(names, tracked, map(nodes.get, names), strict=True)),
+        _mentioning(version_id, zip(keys, related, (edges.get(_pair(key)) for key in keys), strict=True)),
+    )
+
+
+def _mentioning(version_id: str, rows: Iterable[tuple[str, Any, Any]]) -> dict[str, list[str]]:
+    found = {}
+    for name, tracking, known in rows:
+        properties = known or {}
+        chunks = [*((tracking or {}).get("chunk_ids") or ()), *(properties.get("source_id") or "").split(SEPARATOR)]
+        if version_id in " ".join([*chunks, properties.get("file_path") or ""]):
+            own = f"{version_id}-chunk-"
+            found[name] = list(dict.fromkeys(chunk for chunk in chunks if chunk and not chunk.startswith(own)))
+    return found
+
+
+async def _remove_unsupported(rag: Any, touched: Touched) -> None:
+    """Remove what has no chunk left, with all that hangs on it."""
+    names = [name for name, remaining in touched.entities.items() if not remaining]
+    edges = await rag.chunk_entity_relation_graph.get_nodes_edges_batch(names)
+    pairs = {_pair(key) for key, remaining in touched.relations.items() if not remaining}
+    pairs |= {(min(pair), max(pair)) for found in edges.values() for pair in found}
+    if pairs:
+        await rag.chunk_entity_relation_graph.remove_edges(sorted(pairs))
+        await rag.relation_chunks.delete([SEPARATOR.join(pair) for pair in sorted(pairs)])
+        await rag.relationships_vdb.delete([key for pair in sorted(pairs) for key in make_relation_vdb_ids(*pair)])
+    if names:
+        await rag.chunk_entity_relation_graph.remove_nodes(names)
+        await rag.entity_chunks.delete(names)
+        await rag.entities_vdb.delete([compute_mdhash_id(name, prefix="ent-") for name in names])
+    await rag._insert_done()
 
 
 async def rebuild(rag: Any, touched: Touched) -> None:

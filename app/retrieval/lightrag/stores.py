@@ -9,9 +9,9 @@ from lightrag.kg.pgtable_impl import PGTableGraphStorage
 from lightrag.kg.postgres_impl import ClientManager
 from lightrag.kg.shared_storage import get_data_init_lock
 
-from app.retrieval.contract import Lease
+from app.retrieval.contract import Lease, Statement
+from app.retrieval.lightrag.storage.commit import execute
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
-from app.retrieval.lightrag.storage.sql import Statement
 from app.retrieval.lightrag.storage.unit import UnitOfWork, run_in_unit
 
 
@@ -20,6 +20,10 @@ class Write(Protocol):
 
     async def read_ahead(self, names: Sequence[str]) -> None:
         """Load all that a merge of these entities will ask for, where that saves round trips."""
+        ...
+
+    def raise_failure(self) -> None:
+        """Raise what a storage raised, where LightRAG has made something else of it."""
         ...
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
@@ -69,10 +73,13 @@ class _WriteAtOnce:
     async def read_ahead(self, names: Sequence[str]) -> None:
         """They read as they go, too."""
 
+    def raise_failure(self) -> None:
+        """Nothing is kept of it."""
+
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         async with self.rag.doc_status.db.transaction(self.lease.ref.tenant_id) as connection:
             for statement in companions:
-                await connection.execute(statement.sql, *statement.arguments)
+                await execute(connection, statement)
 
 
 async def _run_at_once(rag: Any, lease: Lease, operation: Operation) -> None:
@@ -85,6 +92,9 @@ class _WriteInUnit:
 
     async def read_ahead(self, names: Sequence[str]) -> None:
         await self.unit.read_ahead_entities(names)
+
+    def raise_failure(self) -> None:
+        self.unit.raise_failure()
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         await self.unit.commit(companions)

@@ -7,9 +7,11 @@ import asyncpg
 import pytest
 
 from app.db.provision import DatabaseUrls
-from app.retrieval.contract import GraphWriteFailed, Lease, WorkspaceBusy
-from app.retrieval.lightrag.pool import engine_workspace
+from app.retrieval.contract import GraphWriteFailed, Lease, Statement, WorkspaceBusy
+from app.retrieval.lightrag.graph_store import GraphStore
+from app.retrieval.lightrag.pool import engine_workspace, inside
 from app.retrieval.lightrag.storage import unit as unit_module
+from app.retrieval.lightrag.storage.commit import write_fenced
 from app.retrieval.lightrag.storage.context import (
     LeaseLost,
     NameTooLong,
@@ -20,11 +22,18 @@ from app.retrieval.lightrag.storage.context import (
     outside_unit,
 )
 from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
-from app.retrieval.lightrag.storage.sql import Statement
 from app.retrieval.lightrag.storage.weight import UnitLimits
 from tests.retrieval.storage.conftest import OpenEngine
 from tests.retrieval.storage.faults import before_statement
-from tests.retrieval.storage.harness import TABLES, add_version, differences, hold_lease, make_documents, table_rows
+from tests.retrieval.storage.harness import (
+    SUFFIX,
+    TABLES,
+    add_version,
+    differences,
+    hold_lease,
+    make_documents,
+    table_rows,
+)
 
 
 async def test_writes_outside_a_unit_are_refused(open_one: OpenEngine, urls: DatabaseUrls) -> None:
@@ -299,9 +308,10 @@ async def test_workspace_is_cleared_whole(open_one: OpenEngine, urls: DatabaseUr
         one.chunks.update(make_documents(1))
         await one.insert(next(iter(one.chunks)))
     before = await table_rows(urls.owner, other.ref.engine_name)
-    async with engine.unit() as unit:
-        unit.clear()
-        await unit.commit()
+    database = engine.rag.full_docs.db
+    with inside(engine.ref):
+        clearing = await GraphStore(database, engine.ref.engine_name, SUFFIX).clearing()
+        await write_fenced(database, engine.lease, clearing)
     assert not any((await table_rows(urls.owner, engine.ref.engine_name, TABLES)).values())
     assert await table_rows(urls.owner, other.ref.engine_name) == before
 

@@ -5,19 +5,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from app.retrieval.contract import GraphWriteFailed, Lease, WorkspaceRef
+from app.retrieval.contract import GraphWriteFailed, Lease, Statement, WorkspaceRef
 from app.retrieval.lightrag.storage.context import LeaseLost, OutcomeUnknown, UnitConflict
-from app.retrieval.lightrag.storage.sql import Statement
+from app.retrieval.lightrag.storage.weight import UnitLimits
 
 # The first statement: it locks the workspace's row, refuses a holder that slept while others wrote, and leaves the
 # unit's id behind, by which a lost answer to COMMIT is settled.
 FENCE = """UPDATE workspace_leases SET epoch = epoch + 1, unit_id = $1
- WHERE tenant_id = $2 AND workspace_id = $3 AND epoch = $4 RETURNING epoch"""
+ WHERE tenant_id = $2 AND workspace_id = $3 AND epoch = $4"""
 
 READ_LEASE = "SELECT epoch, owner FROM workspace_leases WHERE tenant_id = $1 AND workspace_id = $2"
 
@@ -113,18 +113,27 @@ async def commit(database: UnitDatabase, what: Commit) -> None:
         return
 
 
+async def write_fenced(database: UnitDatabase, lease: Lease, statements: Sequence[Statement]) -> None:
+    """Run statements that need no unit in a transaction fenced like one. Raises what `read_epoch` and `commit` raise."""
+    epoch = await read_epoch(database, lease)
+    what = Commit(uuid4(), lease.ref, epoch, statements, UnitLimits().commit_timeout_seconds)
+    await run_shielded(lambda: commit(database, what))
+
+
 async def _transact(database: UnitDatabase, what: Commit) -> None:
+    moved = UnitConflict("the workspace has been written by somebody else since this unit began")
+    fence = Statement(FENCE, (what.unit_id, what.ref.tenant_id, what.ref.workspace_id, what.epoch), otherwise=moved)
     async with database.transaction(what.ref.tenant_id) as connection:
-        fence = Statement(FENCE, (what.unit_id, what.ref.tenant_id, what.ref.workspace_id, what.epoch))
-        if not await execute(connection, fence):
-            raise UnitConflict("the workspace has been written by somebody else since this unit began")
-        for statement in what.statements:
+        for statement in (fence, *what.statements):
             await execute(connection, statement)
 
 
-async def execute(connection: "asyncpg.Connection", statement: Statement) -> Any:
-    """One statement of the transaction; its rows, if it returns any."""
-    return await connection.fetch(statement.sql, *statement.arguments)
+async def execute(connection: "asyncpg.Connection", statement: Statement) -> None:
+    """One statement of a transaction. Raises its `otherwise` if it touches no row."""
+    status = await connection.execute(statement.sql, *statement.arguments)
+    # The last word of the status is the number of rows.
+    if statement.otherwise is not None and status.split()[-1] == "0":
+        raise statement.otherwise
 
 
 async def _went_in(database: UnitDatabase, what: Commit) -> bool:

@@ -14,9 +14,10 @@ from lightrag.kg.postgres_impl import (
     _parse_doc_status_datetime,
 )
 
+from app.retrieval.contract import Statement
 from app.retrieval.lightrag.storage.context import NotInUnit, outside_unit
 from app.retrieval.lightrag.storage.kv_rows import copy_row
-from app.retrieval.lightrag.storage.sql import Statement, bulk_upsert, delete_by_id, value_bytes
+from app.retrieval.lightrag.storage.sql import bulk_upsert, delete_by_id, value_bytes
 from app.retrieval.lightrag.storage.weight import UnitWeight
 
 Row = dict[str, Any]

@@ -1,29 +1,23 @@
 """The storages of one LightRAG instance, by role; a unit works on these."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from lightrag import LightRAG
 
 from app.retrieval.lightrag.storage.commit import UnitDatabase
-from app.retrieval.lightrag.storage.doc_status_overlay import TABLE as DOC_STATUS_TABLE
 from app.retrieval.lightrag.storage.doc_status_store import UnitDocStatusStorage
-from app.retrieval.lightrag.storage.extraction_cache import TABLE as CACHE_TABLE
 from app.retrieval.lightrag.storage.extraction_cache import ExtractionCache
 from app.retrieval.lightrag.storage.graph_store import UnitGraphStorage
 from app.retrieval.lightrag.storage.kv_store import UnitKvStore
-from app.retrieval.lightrag.storage.sql import Statement
 from app.retrieval.lightrag.storage.vector_store import UnitVectorStorage
-
-GRAPH_TABLES = ("lightrag_graph_edges", "lightrag_graph_nodes")
 
 
 @dataclass(frozen=True)
 class EngineStores:
     """Key-value and vector storages are keyed by LightRAG's namespaces."""
 
-    workspace: str
     kv: dict[str, UnitKvStore]
     vectors: dict[str, UnitVectorStorage]
     graph: UnitGraphStorage
@@ -55,7 +49,6 @@ class EngineStores:
             if not isinstance(store, kind):
                 raise TypeError(f"{type(store).__name__} cannot work in a unit of work")
         return cls(
-            workspace=rag.workspace,
             kv={store.namespace: store for store in kv},
             vectors={store.namespace: store for store in vectors},
             graph=rag.chunk_entity_relation_graph,
@@ -65,15 +58,3 @@ class EngineStores:
             embed=rag.embedding_func,
             embedding_batch=rag.embedding_batch_num,
         )
-
-    def clear_statements(self) -> Iterator[Statement]:
-        """Remove every row of the workspace from the engine's tables."""
-        tables = (
-            *GRAPH_TABLES,
-            *(store.table.table for store in self.kv.values()),
-            *(store.table_name for store in self.vectors.values()),
-            DOC_STATUS_TABLE,
-            CACHE_TABLE,
-        )
-        for table in tables:
-            yield Statement(f"DELETE FROM {table} WHERE workspace = $1", (self.workspace,))  # noqa: S608 - our constants

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.retrieval.lightrag.storage.sql import Statement, split, value_bytes
+from app.retrieval.contract import Statement
+from app.retrieval.lightrag.storage.sql import split, value_bytes
 from app.retrieval.lightrag.storage.weight import UnitWeight
 
 Properties = dict[str, Any]

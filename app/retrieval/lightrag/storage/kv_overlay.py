@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from app.retrieval.contract import Statement
 from app.retrieval.lightrag.storage.kv_rows import KvTable, Row, copy_row
 from app.retrieval.lightrag.storage.loader import BatchLoader
-from app.retrieval.lightrag.storage.sql import Statement, bulk_upsert, delete_by_id, value_bytes
+from app.retrieval.lightrag.storage.sql import bulk_upsert, delete_by_id, value_bytes
 from app.retrieval.lightrag.storage.weight import UnitWeight
 
 FetchRows = Callable[[list[str]], Awaitable[Mapping[str, Row]]]

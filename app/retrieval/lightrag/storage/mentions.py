@@ -10,8 +10,8 @@ from uuid import UUID
 
 from lightrag import LightRAG
 
-from app.retrieval.contract import WorkspaceRef
-from app.retrieval.lightrag.storage.sql import Statement, split, value_bytes
+from app.retrieval.contract import Statement, WorkspaceRef
+from app.retrieval.lightrag.storage.sql import split, value_bytes
 
 # One chunk's entities by name and relations by pair, as LightRAG's parser gives them.
 Extraction = tuple[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]]
@@ -89,9 +89,7 @@ def recorded_extractions() -> Iterator[Extractions]:
 
 
 def insert_mentions(ref: WorkspaceRef, mentions: Sequence[Mention]) -> Iterator[Statement]:
-    """Statements that replace what is stored of the mentioned versions."""
-    versions = sorted({mention.version_id for mention in mentions})
-    yield delete_mentions(ref, versions)
+    """Statements that store what was said."""
     rows = [
         (row.version_id, row.chunk_ordinal, row.name, row.target, row.type, row.description, row.keywords)
         for row in mentions

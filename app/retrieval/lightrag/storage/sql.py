@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from app.retrieval.contract import Statement
+
 MAX_ROWS = 5000
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -48,14 +50,6 @@ _TEMPLATE = re.compile(
     r"\s*INSERT\s+INTO\s+(?P<table>\w+)\s*\((?P<columns>[^)]*)\)\s*VALUES\s*\([^)]*\)\s*(?P<tail>ON\s+CONFLICT.*)",
     re.IGNORECASE | re.DOTALL,
 )
-
-
-@dataclass(frozen=True)
-class Statement:
-    """One statement with its positional arguments, as the caller's own rows are given to a unit too."""
-
-    sql: str
-    arguments: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from lightrag.base import DocStatus
 from lightrag.namespace import NameSpace
 from lightrag.utils import make_relation_chunk_key
 
-from app.retrieval.contract import GraphWriteFailed, Lease, Vector, WorkspaceBusy
+from app.retrieval.contract import GraphWriteFailed, Lease, Statement, Vector, WorkspaceBusy
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.storage.commit import Commit, commit, read_epoch, run_shielded
 from app.retrieval.lightrag.storage.context import UnitClosed, UnitConflict, enter_unit
@@ -30,7 +30,7 @@ from app.retrieval.lightrag.storage.engine_stores import EngineStores
 from app.retrieval.lightrag.storage.extraction_cache import TABLE as CACHE_TABLE
 from app.retrieval.lightrag.storage.graph_overlay import GraphOverlay, Pair
 from app.retrieval.lightrag.storage.kv_overlay import KvOverlay
-from app.retrieval.lightrag.storage.sql import Statement, delete_by_id
+from app.retrieval.lightrag.storage.sql import delete_by_id
 from app.retrieval.lightrag.storage.vector_overlay import VectorOverlay
 from app.retrieval.lightrag.storage.weight import UnitLimits, UnitWeight
 
@@ -59,7 +59,6 @@ class UnitOfWork:
         self._lease = lease
         self._lookup = lookup
         self._epoch = -1
-        self._is_clear = False
         self._weight = UnitWeight(limits)
         self.kv = {name: KvOverlay(store.table, store.read_rows, self._weight) for name, store in stores.kv.items()}
         self.vectors = {
@@ -108,7 +107,7 @@ class UnitOfWork:
 
         Raises what a storage raised, or `GraphWriteFailed`.
         """
-        self._raise_failure()
+        self.raise_failure()
         rows = {row["id"]: row for row in self.documents.written()}
         row = rows.pop(document_id, None)
         if row is None or row["track_id"] != track_id:
@@ -122,17 +121,13 @@ class UnitOfWork:
         if any(other["metadata"].get("is_duplicate") for other in rows.values()):
             raise GraphWriteFailed("the engine took the document for a duplicate", document_id=document_id)
 
-    def clear(self) -> None:
-        """Let the commit remove every row of the workspace instead of writing."""
-        self._is_clear = True
-
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         """Write everything, and the caller's own statements last, in one transaction; the unit is over then.
 
         Raises `UnitConflict` if somebody else wrote since `begin`, `OutcomeUnknown` if nobody can tell whether it went
         in, and what a storage raised earlier. A cancellation that comes while it goes in is swallowed.
         """
-        self._raise_failure()
+        self.raise_failure()
         await self._stores.cache.flush()
         vectors = await self._embed()
         what = Commit(
@@ -158,7 +153,8 @@ class UnitOfWork:
             vars(self).pop(name, None)
         await self._stores.cache.flush()
 
-    def _raise_failure(self) -> None:
+    def raise_failure(self) -> None:
+        """Raise what a storage raised inside, which LightRAG may have turned into a failed document."""
         if self.is_closed:
             raise UnitClosed("this unit of work is over")
         if self._weight.failure is not None:
@@ -182,9 +178,6 @@ class UnitOfWork:
         """Deletes first, nodes before edges, and so on as the foreign keys want it; rows in the order of their keys."""
         name, namespace = self.workspace, self._stores.graph.namespace
         moment = datetime.now(UTC).replace(tzinfo=None)
-        if self._is_clear:
-            yield from self._stores.clear_statements()
-            return
         yield from self.graph.deletes(name, namespace)
         for rows in self.kv.values():
             yield from rows.deletes(name)

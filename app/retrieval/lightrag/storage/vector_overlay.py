@@ -9,9 +9,10 @@ from typing import Any
 from lightrag.utils import compute_mdhash_id
 from pgvector import Vector
 
+from app.retrieval.contract import Statement
 from app.retrieval.lightrag.storage.context import NameTooLong
 from app.retrieval.lightrag.storage.kv_rows import MAX_KEY
-from app.retrieval.lightrag.storage.sql import SEPARATOR, BulkUpsert, Statement, delete_by_id, value_bytes
+from app.retrieval.lightrag.storage.sql import SEPARATOR, BulkUpsert, delete_by_id, value_bytes
 from app.retrieval.lightrag.storage.weight import UnitWeight
 
 Item = dict[str, Any]
