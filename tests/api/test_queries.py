@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import make_url, select
 
 from app.db.base import WorkspaceId
 from app.db.models import UsageEvent
+from app.db.provision import DatabaseUrls
 from app.domain.tenants.records import Role
 from app.retrieval.contract import GRAPH_MODES, MODES
 from tests.api.conftest import Connect, Index
 from tests.api.documents import upload_text
+from tests.cluster import Cluster
 from tests.factories import Tenancy
 
 TEXT = """Kestrel Polymers makes the seals of the Tideline Sensor in Porto. Marta Oliveira of Harbor Works ordered them in 2023.
@@ -200,3 +203,18 @@ async def test_a_marker_of_one_workspace_is_never_seen_from_another(
         for listed in (await client.get(f"{here}/entities"), await client.get(f"{here}/documents")):
             assert other not in listed.text
         assert own in (await client.get(f"{here}/entities")).text
+
+
+async def test_the_first_question_after_the_database_cut_its_connections_is_answered(
+    client: httpx.AsyncClient, cluster: Cluster, urls: DatabaseUrls, url: str, document: Any
+) -> None:
+    for mode in ("mix", "lazy"):
+        await ask(client, url, mode=mode)
+        administrator = await asyncpg.connect(cluster.admin_url)
+        cut = await administrator.fetch(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1",
+            make_url(urls.app).database,
+        )
+        await administrator.close()
+        assert cut
+        assert (await ask(client, url, mode=mode))["citations"]
