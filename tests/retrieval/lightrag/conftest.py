@@ -20,7 +20,7 @@ from tests.retrieval.lightrag.doubles import DIMENSION, OWNER, SUFFIX, Corpus
 MakeCorpus = Callable[..., Awaitable[Corpus]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def pool(settings: Settings, owner_database: Database) -> AsyncIterator[EngineDatabase]:
     async with owner_database.system() as session:
         await create_vector_tables(session, SUFFIX, DIMENSION)
@@ -29,13 +29,13 @@ async def pool(settings: Settings, owner_database: Database) -> AsyncIterator[En
     await pool.close()
 
 
-@pytest.fixture(scope="session", params=["units", "stock"])
+@pytest.fixture(scope="module")
 def stores(request: pytest.FixtureRequest) -> Stores:
-    """The storages of ours, and LightRAG's own, which must do the same."""
-    return UNITS if request.param == "units" else STOCK
+    """The storages that Trellis runs on, or LightRAG's own where a module asks for both (`BOTH_STORES`)."""
+    return STOCK if getattr(request, "param", "units") == "stock" else UNITS
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def instances(settings: Settings, pool: EngineDatabase, stores: Stores) -> AsyncIterator[InstancePool]:
     instances = InstancePool(settings, pool, stores)
     yield instances
@@ -57,6 +57,7 @@ def entities(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> G
     return GraphEntities(pool, instances, stores)
 
 
+BOTH_STORES = pytest.mark.parametrize("stores", ["units", "stock"], indirect=True)
 LEASE = "UPDATE workspace_leases SET owner = :owner, expires_at = now() + interval '1 hour' WHERE workspace_id = :id"
 
 

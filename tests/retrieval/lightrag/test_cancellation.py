@@ -5,12 +5,15 @@ import asyncio
 import asyncpg
 import pytest
 
+from app.errors import Unavailable
 from app.providers.contract import Purpose
-from app.retrieval.contract import GRAPH_MODES, SearchRequest
+from app.retrieval.contract import GRAPH_MODES, MergeRequest, SearchRequest
+from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.pool import EngineDatabase, EngineUnavailable, inside
 from app.retrieval.lightrag.search import GraphSearch
 from tests.retrieval.lightrag.doubles import Corpus, ignore
+from tests.retrieval.lightrag.test_entities import snapshot
 from tests.retrieval.lightrag.test_search import everything
 
 CHUNKS = [
@@ -79,6 +82,23 @@ async def test_an_insert_that_is_cut_off_is_not_seen_and_can_be_done_again(
         (support,) = await pool.fetch("SELECT count FROM lightrag_entity_chunks WHERE id = 'Hub City'")
     assert nodes["n"] == 1 + 2 * len(CHUNKS)
     assert support["count"] == len(CHUNKS)
+
+
+async def test_a_merge_whose_embedding_fails_changes_nothing(
+    index: GraphIndexer, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    version = await corpus.add(*CHUNKS)
+    await index.extract(corpus.workspace, version, ignore)
+    await index.insert(corpus.workspace, version, corpus.lease)
+    await corpus.trust(version)
+    before = await snapshot(pool, corpus)
+    corpus.embedding.failing = 1
+    request = MergeRequest(("Town Ax", "Town Bx"), "Hub City")
+    with pytest.raises(Unavailable):
+        await entities.merge(corpus.workspace, request, corpus.lease)
+    assert await snapshot(pool, corpus) == before
+    merged = await entities.merge(corpus.workspace, request, corpus.lease)
+    assert len(merged.relations) == 2 * len(CHUNKS) - 2
 
 
 async def test_a_database_that_does_not_answer_is_told_as_such(pool: EngineDatabase, corpus: Corpus) -> None:

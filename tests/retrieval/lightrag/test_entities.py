@@ -7,7 +7,10 @@ from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.search import GraphSearch
+from tests.retrieval.lightrag.conftest import BOTH_STORES
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore, records
+
+pytestmark = BOTH_STORES
 
 HOSTILE = [
     r"classes\resource\spring\x.xml",

@@ -8,7 +8,10 @@ from app.retrieval.contract import ChunkOutcome, GraphWriteFailed
 from app.retrieval.lightrag.graph_store import GraphStore
 from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
+from tests.retrieval.lightrag.conftest import BOTH_STORES
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore, records
+
+pytestmark = BOTH_STORES
 
 ORBIT = "Ada Marsh founded Orbit Works in Lisbon."
 RIVAL = "Orbit Works competes with Tall Pine over harbour cranes."
