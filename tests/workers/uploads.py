@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-from sqlalchemy import select, text, update
+from sqlalchemy import func, select, text, update
 
 from app.blobs.store import BlobStore, blob_key
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import Blob, Document, IndexState, ModelProfile, Version, Workspace
 from app.db.session import Database
-from app.jobs import IndexGraph, ProcessVersion
+from app.jobs import IndexGraph, ProcessVersion, PurgeDocument
 from app.retrieval.contract import Engine
 
 OPEN = {"queued", "running"}
@@ -32,6 +32,10 @@ class Upload:
     @property
     def process(self) -> ProcessVersion:
         return ProcessVersion(self.tenant_id, self.workspace_id, self.version_id)
+
+    @property
+    def purge(self) -> PurgeDocument:
+        return PurgeDocument(self.tenant_id, self.workspace_id, self.document_id)
 
     @property
     def index_graph(self) -> IndexGraph:
@@ -80,6 +84,31 @@ class Uploads:
             await session.flush()
             session.add_all(IndexState(**ids, version_id=version_id, engine=engine) for engine in engines)
         return Upload(self.tenant_id, workspace_id, document.id, version_id)
+
+    async def replace(self, upload: Upload, content: str) -> Upload:
+        """The next version of a document, as a replacement of its content would add it."""
+        blob_id, version_id = uuid4(), uuid4()
+        stored = await self.blobs.put(blob_key(self.tenant_id, upload.workspace_id, blob_id), _once(content.encode()))
+        ids = {"tenant_id": self.tenant_id, "workspace_id": upload.workspace_id}
+        async with self.database.tenant(self.tenant_id) as session:
+            session.add(Blob(**ids, id=blob_id, key=stored.key, sha256=stored.sha256, size_bytes=stored.size_bytes))
+            await session.flush()
+            session.add(
+                Version(
+                    **ids, id=version_id, document_id=upload.document_id, blob_id=blob_id, ordinal=2, media_type="",
+                    index_profile_hash="",
+                )
+            )  # fmt: skip
+            await session.flush()
+            session.add_all(IndexState(**ids, version_id=version_id, engine=engine) for engine in ("lazy", "graph"))
+        return replace(upload, version_id=version_id)
+
+    async def begin_deletion(self, upload: Upload) -> None:
+        """What a deletion by the API leaves to the worker."""
+        async with self.database.tenant(self.tenant_id) as session:
+            await session.execute(
+                update(Document).where(Document.id == upload.document_id).values(deleting_at=func.now())
+            )
 
     async def state(self, upload: Upload, engine: Engine = "lazy") -> IndexState:
         async with self.database.tenant(self.tenant_id) as session:

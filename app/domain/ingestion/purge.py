@@ -73,7 +73,7 @@ class Purger:
                 return
             repository = PurgeRepository(session)
             is_superseded = job.version_id in await repository.list_superseded(facts.document_id)
-            has_graph = await IngestionRepository(session).has_graph(job.version_id)
+            has_graph = await IngestionRepository(session).may_be_in_graph(job.version_id)
             if not is_superseded and not await repository.is_purging(job.version_id):
                 return
         async with self._graph_of(facts.ref, needed=has_graph) as graph:
@@ -81,11 +81,11 @@ class Purger:
                 await self._ports.graph_index.remove(
                     graph.workspace, job.version_id, graph.lease, keep_answers=not is_superseded
                 )
-            async with self._ports.database.tenant(job.tenant_id) as session:
-                await IndexStates(session).mark_clean(job.version_id)
-                if is_superseded:
-                    await self._ports.lazy_index.remove(session, facts.ref, job.version_id)
-                    await PurgeRepository(session).remove_version(job.version_id)
+            if is_superseded:
+                await self._remove_version(facts)
+            else:
+                async with self._ports.database.tenant(job.tenant_id) as session:
+                    await IndexStates(session).mark_clean(job.version_id)
 
     async def workspace(self, job: PurgeWorkspace) -> None:
         """Remove a workspace that is being deleted, document by document, so that no transaction grows with it."""
@@ -109,7 +109,7 @@ class Purger:
 
     async def _graph_versions(self, session: TenantSession, document_id: UUID) -> Sequence[UUID]:
         versions = await PurgeRepository(session).list_versions(document_id)
-        return [version_id for version_id in versions if await IngestionRepository(session).has_graph(version_id)]
+        return [version_id for version_id in versions if await IngestionRepository(session).may_be_in_graph(version_id)]
 
     @asynccontextmanager
     async def _graph_of(self, ref: WorkspaceRef, *, needed: bool) -> AsyncIterator[_WritableGraph | None]:
@@ -121,6 +121,16 @@ class Purger:
         async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
             yield _WritableGraph(workspace, lease)
 
+    async def _remove_version(self, facts: VersionFacts) -> None:
+        async with self._ports.database.tenant(facts.ref.tenant_id) as session:
+            keys = await PurgeRepository(session).list_own_blob_keys(facts.version_id)
+        await self._ports.blobs.delete(keys)
+        async with self._ports.database.tenant(facts.ref.tenant_id) as session:
+            repository = PurgeRepository(session)
+            await self._ports.lazy_index.remove(session, facts.ref, facts.version_id)
+            await repository.remove_version(facts.version_id)
+            await repository.remove_blobs(keys)
+
     async def _remove_rows(self, ref: WorkspaceRef, document_id: UUID) -> None:
         """Originals first: a crash in between leaves rows, by which the purge is found and repeated."""
         async with self._ports.database.tenant(ref.tenant_id) as session:
@@ -131,4 +141,5 @@ class Purger:
             for version_id in await repository.list_versions(document_id):
                 await self._ports.lazy_index.remove(session, ref, version_id)
                 await repository.remove_version(version_id)
-            await repository.remove_document(document_id, keys)
+            await repository.remove_blobs(keys)
+            await repository.remove_document(document_id)

@@ -122,17 +122,34 @@ class PurgeRepository(TenantRepository):
         )
         return (await self.session.scalars(query)).all()
 
+    async def list_own_blob_keys(self, version_id: UUID) -> Sequence[str]:
+        """The version's original, unless another version was made of the same one."""
+        other = aliased(Version)
+        query = (
+            select(Blob.key)
+            .join(Version, same_row(Version, Blob, Version.blob_id))
+            .where(
+                Version.tenant_id == self.session.tenant_id,
+                Version.id == version_id,
+                ~exists().where(
+                    other.tenant_id == Version.tenant_id, other.blob_id == Version.blob_id, other.id != Version.id
+                ),
+            )
+        )
+        return (await self.session.scalars(query)).all()
+
     async def remove_version(self, version_id: UUID) -> None:
         """With its states, pointers, chunks and passages. The lazy index must have let go of it before."""
         await self.session.execute(
             delete(Version).where(Version.tenant_id == self.session.tenant_id, Version.id == version_id)
         )
 
-    async def remove_document(self, document_id: UUID, blob_keys: Sequence[str]) -> None:
-        """The row itself, once its versions are gone, and the rows of its originals."""
-        await self.session.execute(
-            delete(Blob).where(Blob.tenant_id == self.session.tenant_id, Blob.key.in_(blob_keys))
-        )
+    async def remove_blobs(self, keys: Sequence[str]) -> None:
+        """Rows of originals that no version is made of any more."""
+        await self.session.execute(delete(Blob).where(Blob.tenant_id == self.session.tenant_id, Blob.key.in_(keys)))
+
+    async def remove_document(self, document_id: UUID) -> None:
+        """The row itself, once its versions are gone."""
         await self.session.execute(
             delete(Document).where(Document.tenant_id == self.session.tenant_id, Document.id == document_id)
         )

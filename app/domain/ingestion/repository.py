@@ -101,8 +101,14 @@ class IngestionRepository(TenantRepository):
         )
 
     async def has_graph(self, version_id: UUID) -> bool:
+        """Whether the graph engine is meant to index the version."""
         query = self.rows(IndexState, IndexState.version_id == version_id, IndexState.engine == "graph")
         return await self.session.scalar(query) is not None
+
+    async def may_be_in_graph(self, version_id: UUID) -> bool:
+        """Whether the graph engine may hold anything of the version: never, while it has no chunks."""
+        chunk = self.rows(Chunk, Chunk.version_id == version_id).limit(1)
+        return await self.session.scalar(chunk) is not None and await self.has_graph(version_id)
 
     async def remove_text(self, version_id: UUID) -> None:
         """Passages (their vectors go with them) and chunks."""
