@@ -124,6 +124,9 @@ class PassageVectors:
             return []
         size = await session.scalar(text(_SIZE.format(table=self._table)), {"limit": EXACT_ROWS + 1, **_scope(ref)})
         is_small = size is not None and size <= EXACT_ROWS
+        if not is_small:
+            # A generic plan knows neither the limit nor the workspace, and sorts all of it instead of using the index.
+            await session.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
         methods = (_BY_COMPARING,) if is_small else (_BY_INDEX, _BY_COMPARING)
         hits: list[Hit] = []
         for method in methods:

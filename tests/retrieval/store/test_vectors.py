@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 from app.db.session import Database
 from app.db.vector_tables import MAX_INDEXED_DIMENSION, create_vector_tables, drop_vector_tables
@@ -124,3 +125,23 @@ async def test_the_longest_vector_that_is_kept_in_its_row_fits(owner_database: D
     assert [hit.passage_id for hit in hits] == [rows[1].id]
     async with owner_database.system() as session:
         await drop_vector_tables(session, suffix)
+
+
+async def test_searching_the_index_is_planned_for_each_workspace(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After five runs Postgres may turn to a plan for any workspace, which does not use the index."""
+    monkeypatch.setattr(vectors, "EXACT_ROWS", 0)
+    matrix = random_vectors(20, 13)
+    await store(corpus, matrix)
+    async with corpus.database.tenant(corpus.ref.tenant_id) as session:
+        for _ in range(8):
+            await corpus.vectors.nearest(session, corpus.ref, matrix[0], 5)
+        plans = await session.execute(
+            text(
+                "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements"
+                " WHERE statement LIKE '%WITH near AS%'"
+            )
+        )
+        generic, custom = plans.one()
+    assert (generic, custom >= 8) == (0, True)
