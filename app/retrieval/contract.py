@@ -142,6 +142,11 @@ class PassageRow:
 class GraphIndex(Protocol):
     """Writes a workspace's knowledge graph. All but `extract` need the workspace's lease."""
 
+    @property
+    def is_atomic(self) -> bool:
+        """Whether a write that breaks off leaves nothing behind."""
+        ...
+
     async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
         """Ask the model about every chunk whose answer is not in the cache yet; report each chunk, found or asked.
 

@@ -149,7 +149,7 @@ async def test_a_merge_that_takes_too_long_is_untrusted_purged_and_can_be_retrie
     upload = await extracted_text(worker, uploads, workspace_id)
     assert await run_graph(worker, upload) is None
     state = await uploads.state(upload, "graph")
-    assert (state.state, state.error_code) == ("failed", "timeout_may_have_partial_index")
+    assert (state.state, state.error_code) == ("failed", "merge_timeout")
     assert state.cleanliness == "purging"
     assert not await retry(uploads, upload)
     purge = PurgeGraphVersion(upload.tenant_id, upload.workspace_id, upload.version_id)

@@ -1,12 +1,12 @@
 """From chunks to the knowledge graph: extraction outside any lock, then LightRAG's insert under the workspace's lease."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Collection
 from dataclasses import replace
 
 from app.domain.ingestion.attempts import Attempts, StageTimer
 from app.domain.ingestion.leases import confirm
+from app.domain.ingestion.live import failure_sentence, going_live
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.purge import retire_superseded
 from app.domain.ingestion.records import Extraction, VersionFacts
@@ -28,10 +28,16 @@ class ExtractionFailed(Invalid):
 
 
 class MergeTimedOut(Conflict):
+    """The insert was stopped; a store that writes in one transaction has kept nothing of it."""
+
+    code = "merge_timeout"
+    title = "The merge took too long"
+
+
+class MergeCutOff(MergeTimedOut):
     """The insert was stopped half-way, and the store cannot promise that it left nothing."""
 
     code = "timeout_may_have_partial_index"
-    title = "The merge took too long"
 
 
 class GraphIndexer:
@@ -111,30 +117,28 @@ class GraphIndexer:
         """Insert what was extracted (the engine first removes what an earlier attempt may have left) and make it live."""
         limit = facts.seconds("merge_timeout_seconds", self._ports.settings.merge_timeout_seconds)
         async with self._ports.database.tenant(claim.tenant_id) as session:
-            await confirm(session, lease)
-            await IndexStates(session).begin_merge(claim)
-        with timer.measure("merge"):
-            if not await within(limit, self._ports.graph_index.insert(workspace, version, lease)):
-                raise MergeTimedOut(
-                    f"merging into the graph took longer than {limit:g} seconds; what it left is being removed, then retry"
-                )
-        await self._make_live(claim, facts, lease, timer)
-
-    async def _make_live(self, claim: Claim, facts: VersionFacts, lease: Lease, timer: StageTimer) -> None:
-        async with self._ports.database.tenant(claim.tenant_id) as session:
             repository = IngestionRepository(session)
             await confirm(session, lease)
             extraction = await repository.extraction(facts.version_id)
-            is_partial = bool(extraction.failed)
-            await IndexStates(session).finish(
-                claim,
-                "partial" if is_partial else "ready",
-                error=("partial_extraction", failure_sentence(extraction)) if is_partial else None,
-                stage_ms=timer.stage_ms,
-            )
-            await repository.move_live(facts, "graph", is_partial=is_partial)
+            displaced = None if extraction.failed else await repository.find_displaced(facts, "graph")
+            await IndexStates(session).begin_merge(claim)
+        merge = self._ports.graph_index.insert(
+            workspace,
+            version,
+            lease,
+            replaces=[displaced] if displaced is not None else [],
+            companions=going_live(claim, facts, extraction, timer.stage_ms),
+        )
+        if not await within(limit, merge):
+            raise self._timed_out(limit)
+        async with self._ports.database.tenant(claim.tenant_id) as session:
             await retire_superseded(session, facts)
-            await repository.bump_corpus(facts.ref.workspace_id)
+
+    def _timed_out(self, limit: float) -> MergeTimedOut:
+        sentence = f"Merging into the graph took longer than {limit:g} seconds"
+        if self._ports.graph_index.is_atomic:
+            return MergeTimedOut(f"{sentence}; nothing of it was written, and a retry pays for no extraction again.")
+        return MergeCutOff(f"{sentence}; what it may have left is being removed. Retry after that.")
 
     async def _park(self, claim: Claim, facts: VersionFacts) -> None:
         """Give the slot back until the workspace is free; the lease may have become free while we gave up."""
@@ -182,12 +186,3 @@ async def within(seconds: float, work: Awaitable[None]) -> bool:
             raise
         return False
     return True
-
-
-def failure_sentence(extraction: Extraction) -> str:
-    """Counts and reasons, most frequent first: "3 of 12 chunks could not be extracted: 2 model_nonsense, …"."""
-    reasons = Counter(outcome.error_code for outcome in extraction.failed)
-    listed = ", ".join(f"{count} {code}" for code, count in reasons.most_common())
-    first = next((outcome.error_detail for outcome in extraction.failed if outcome.error_detail), None)
-    sentence = f"{len(extraction.failed)} of {extraction.total} chunks could not be extracted: {listed}"
-    return f"{sentence} ({first})" if first else sentence

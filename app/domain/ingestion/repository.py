@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import TextClause, Update, delete, select, text, update
+from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import (
@@ -193,17 +194,24 @@ class IngestionRepository(TenantRepository):
 
     async def move_live(self, facts: VersionFacts, engine: Engine, *, is_partial: bool = False) -> None:
         """Point the engine at this version, unless it answers from a newer or a more complete one."""
-        await self.session.execute(
-            MOVE_LIVE,
-            {
-                "tenant_id": facts.ref.tenant_id,
-                "document_id": facts.document_id,
-                "engine": engine,
-                "workspace_id": facts.ref.workspace_id,
-                "version_id": facts.version_id,
-                "is_partial": is_partial,
-            },
+        await self.session.execute(moving_live(facts, engine, is_partial=is_partial))
+
+    async def find_displaced(self, facts: VersionFacts, engine: Engine) -> UUID | None:
+        """The older version that the engine stops answering from when this one goes live whole."""
+        newer = aliased(Version)
+        query = (
+            select(LiveVersion.version_id)
+            .join(Version, (Version.tenant_id == LiveVersion.tenant_id) & (Version.id == LiveVersion.version_id))
+            .join(newer, (newer.tenant_id == LiveVersion.tenant_id) & (newer.id == facts.version_id))
+            .where(
+                LiveVersion.tenant_id == self.session.tenant_id,
+                LiveVersion.document_id == facts.document_id,
+                LiveVersion.engine == engine,
+                Version.ordinal < newer.ordinal,
+            )
         )
+        found: UUID | None = await self.session.scalar(query)
+        return found
 
     async def drop_live(self, version_id: UUID, engine: Engine) -> None:
         """Stop answering from a version."""
@@ -225,11 +233,7 @@ class IngestionRepository(TenantRepository):
 
     async def bump_corpus(self, workspace_id: UUID) -> None:
         """The last statement of a transaction that changes what queries see: it holds the workspace's one row."""
-        await self.session.execute(
-            update(CorpusVersion)
-            .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == workspace_id)
-            .values(version=CorpusVersion.version + 1)
-        )
+        await self.session.execute(bumping_corpus(self.session.tenant_id, workspace_id))
 
     # --- usage ------------------------------------------------------------------------------------------------------
 
@@ -238,3 +242,24 @@ class IngestionRepository(TenantRepository):
         await UsageLedger(self.session).add(
             meter, claim.workspace_id, document_id=document_id, version_id=claim.version_id
         )
+
+
+def moving_live(facts: VersionFacts, engine: Engine, *, is_partial: bool) -> TextClause:
+    """The statement of `move_live`."""
+    return MOVE_LIVE.bindparams(
+        tenant_id=facts.ref.tenant_id,
+        document_id=facts.document_id,
+        engine=engine,
+        workspace_id=facts.ref.workspace_id,
+        version_id=facts.version_id,
+        is_partial=is_partial,
+    )
+
+
+def bumping_corpus(tenant_id: UUID, workspace_id: UUID) -> Update:
+    """The statement of `bump_corpus`."""
+    return (
+        update(CorpusVersion)
+        .where(CorpusVersion.tenant_id == tenant_id, CorpusVersion.workspace_id == workspace_id)
+        .values(version=CorpusVersion.version + 1)
+    )

@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, and_, case, exists, func, literal, or_, update
+from sqlalchemy import ColumnElement, Row, Update, and_, case, exists, extract, func, literal, or_, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
@@ -75,7 +75,7 @@ class IndexStates:
         once the version's passages are there, that is after its lazy index.
         """
         free = (
-            *self._at(version_id, engine),
+            *_at(version_id, engine),
             or_(
                 IndexState.state == "queued",
                 and_(IndexState.state == "running", IndexState.lease_expires_at < func.clock_timestamp()),
@@ -109,7 +109,7 @@ class IndexStates:
             update(IndexState)
             .where(
                 IndexState.tenant_id == claim.tenant_id,
-                *self._at(claim.version_id, claim.engine),
+                *_at(claim.version_id, claim.engine),
                 IndexState.lease_owner == claim.owner,
             )
             .values(lease_expires_at=expires_at)
@@ -147,18 +147,8 @@ class IndexStates:
         stage_ms: Mapping[str, float] | None = None,
     ) -> None:
         """running → ready, or partial with `error` (code, sentence). Raises ClaimLost."""
-        code, detail = error or (None, None)
-        await self._change_mine(
-            claim,
-            state=state,
-            cleanliness="clean",
-            stage="done",
-            error_code=code,
-            error_detail=detail,
-            lease_expires_at=None,
-            finished_at=func.clock_timestamp(),
-            stage_ms=_merged(stage_ms or {}),
-        )
+        if await self._first(finishing(claim, state, error=error, stage_ms=stage_ms)) is None:
+            raise claim_lost()
 
     async def fail(self, claim: Claim, code: str, detail: str) -> Ended:
         """running → failed. Raises ClaimLost."""
@@ -167,7 +157,7 @@ class IndexStates:
 
     async def fail_dependent_graph(self, version_id: UUID, code: str, detail: str) -> None:
         """queued → failed for the graph of a version whose text will never be there."""
-        await self._change((*self._at(version_id, "graph"), IndexState.state == "queued"), **_failed(code, detail))
+        await self._change((*_at(version_id, "graph"), IndexState.state == "queued"), **_failed(code, detail))
 
     async def put_back(self, claim: Claim, *, error: tuple[str, str] | None = None) -> None:
         """running → queued after an attempt that failed and may be repeated. Raises ClaimLost."""
@@ -181,7 +171,7 @@ class IndexStates:
     async def cancel(self, version_id: UUID, engine: Engine) -> bool:
         """queued or running → cancelled; whoever works on it loses its claim. False if it was in a final state."""
         row = await self._change(
-            (*self._at(version_id, engine), IndexState.state.in_(("queued", "running"))),
+            (*_at(version_id, engine), IndexState.state.in_(("queued", "running"))),
             state="cancelled",
             stage="cancelled",
             lease_owner=None,
@@ -194,7 +184,7 @@ class IndexStates:
         """failed, partial or cancelled → queued with all attempts before it; False in any other state or while purging."""
         row = await self._change(
             (
-                *self._at(version_id, engine),
+                *_at(version_id, engine),
                 IndexState.state.in_(RETRYABLE),
                 IndexState.cleanliness == "clean",
             ),
@@ -219,7 +209,7 @@ class IndexStates:
         """purging → clean, after the engine was seen to hold nothing of the version; False while an attempt is open."""
         row = await self._change(
             (
-                *self._at(version_id, engine),
+                *_at(version_id, engine),
                 IndexState.cleanliness == "purging",
                 IndexState.state.not_in(("queued", "running")),
             ),
@@ -235,23 +225,12 @@ class IndexStates:
         """Count model calls, whatever became of the attempt that made them; not a transition."""
         await self.session.execute(
             update(IndexState)
-            .where(*self._at(version_id, engine))
+            .where(*_at(version_id, engine))
             .values(
                 model_calls=IndexState.model_calls + calls,
                 tokens_in=IndexState.tokens_in + tokens_in,
                 tokens_out=IndexState.tokens_out + tokens_out,
             )
-        )
-
-    def _at(self, version_id: UUID, engine: Engine) -> tuple[ColumnElement[bool], ...]:
-        return (IndexState.version_id == version_id, IndexState.engine == engine)
-
-    def _mine(self, claim: Claim) -> tuple[ColumnElement[bool], ...]:
-        return (
-            IndexState.tenant_id == claim.tenant_id,
-            *self._at(claim.version_id, claim.engine),
-            IndexState.state == "running",
-            IndexState.lease_owner == claim.owner,
         )
 
     def _lazy_is_ready(self, version_id: UUID) -> ColumnElement[bool]:
@@ -264,9 +243,9 @@ class IndexStates:
         )
 
     async def _change_mine(self, claim: Claim, **values: Any) -> Row[Any]:
-        row = await self._change(self._mine(claim), **values)
+        row = await self._change(_mine(claim), **values)
         if row is None:
-            raise ClaimLost("another worker has this version, or it was cancelled or deleted")
+            raise claim_lost()
         return row
 
     async def _change(self, guards: tuple[ColumnElement[bool], ...], **values: Any) -> Row[Any] | None:
@@ -283,6 +262,57 @@ class IndexStates:
         )
         rows: list[Row[Any]] = list((await self.session.execute(statement)).all())
         return rows[0] if rows else None
+
+
+def finishing(
+    claim: Claim,
+    state: str,
+    *,
+    error: tuple[str, str] | None = None,
+    stage_ms: Mapping[str, float] | None = None,
+    since_changed: str | None = None,
+) -> Update:
+    """The statement of `finish`; `since_changed` names a stage that took the time since the state was last changed.
+
+    It touches no row where the claim is lost.
+    """
+    code, detail = error or (None, None)
+    taken = _merged(stage_ms or {})
+    if since_changed is not None:
+        seconds = extract("epoch", func.clock_timestamp() - IndexState.changed_at)
+        taken = taken.op("||")(func.jsonb_build_object(since_changed, func.round(seconds * 1000, 1)))
+    return (
+        update(IndexState)
+        .where(*_mine(claim))
+        .values(
+            state=state,
+            cleanliness="clean",
+            stage="done",
+            error_code=code,
+            error_detail=detail,
+            lease_expires_at=None,
+            finished_at=func.clock_timestamp(),
+            changed_at=func.clock_timestamp(),
+            stage_ms=taken,
+        )
+    )
+
+
+def claim_lost() -> ClaimLost:
+    return ClaimLost("another worker has this version, or it was cancelled or deleted")
+
+
+def _at(version_id: UUID, engine: Engine) -> tuple[ColumnElement[bool], ...]:
+    return (IndexState.version_id == version_id, IndexState.engine == engine)
+
+
+def _mine(claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    return (
+        IndexState.tenant_id == claim.tenant_id,
+        *_at(claim.version_id, claim.engine),
+        IndexState.state == "running",
+        IndexState.lease_owner == claim.owner,
+    )
 
 
 def _expiry(lease_seconds: float) -> ColumnElement[Any]:

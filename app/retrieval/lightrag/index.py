@@ -38,6 +38,10 @@ class GraphIndexer:
         self._instances = instances
         self._stores = stores
 
+    @property
+    def is_atomic(self) -> bool:
+        return self._stores.is_atomic
+
     async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
         async with self._instances.use(workspace) as instance:
             known = await self._extracted(instance, workspace, version)

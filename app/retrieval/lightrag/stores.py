@@ -46,6 +46,7 @@ class Stores:
     graph: str
     doc_status: str
     run: Callable[[Any, Lease, Operation], Awaitable[None]]
+    is_atomic: bool
 
 
 class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
@@ -105,9 +106,13 @@ async def _run_in_unit(rag: Any, lease: Lease, operation: Operation) -> None:
 
 
 # LightRAG's own storages: a write that breaks off leaves half of itself behind.
-STOCK = Stores("PGKVStorage", "PGVectorStorage", "MigratedGraphStorage", "PGDocStatusStorage", _run_at_once)
+STOCK = Stores(
+    "PGKVStorage", "PGVectorStorage", "MigratedGraphStorage", "PGDocStatusStorage", _run_at_once, is_atomic=False
+)
 # Ours: a write is one transaction.
-UNITS = Stores("UnitKVStorage", "UnitVectorStorage", "UnitGraphStorage", "UnitDocStatusStorage", _run_in_unit)
+UNITS = Stores(
+    "UnitKVStorage", "UnitVectorStorage", "UnitGraphStorage", "UnitDocStatusStorage", _run_in_unit, is_atomic=True
+)
 
 
 def register(stores: Stores) -> None:

@@ -1,0 +1,50 @@
+"""Our own statements that go in with a graph: its version's state, the live pointer and the corpus version.
+
+The graph engine runs them in the transaction in which it writes, so that a graph is never there without being trusted,
+nor trusted without being there.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from sqlalchemy import ClauseElement
+
+from app.db.statements import as_text
+from app.domain.ingestion.records import Extraction, VersionFacts
+from app.domain.ingestion.repository import bumping_corpus, moving_live
+from app.domain.ingestion.states import Claim, claim_lost, finishing
+from app.errors import AppError
+from app.retrieval.contract import Statement
+
+
+def going_live(
+    claim: Claim, facts: VersionFacts, extraction: Extraction, stage_ms: Mapping[str, float]
+) -> list[Statement]:
+    """running → ready, or partial where chunks are missing. The write is refused with ClaimLost if the claim is lost."""
+    is_partial = bool(extraction.failed)
+    finish = finishing(
+        claim,
+        "partial" if is_partial else "ready",
+        error=("partial_extraction", failure_sentence(extraction)) if is_partial else None,
+        stage_ms=stage_ms,
+        since_changed="merge",
+    )
+    return [
+        _companion(finish, otherwise=claim_lost()),
+        _companion(moving_live(facts, "graph", is_partial=is_partial)),
+        _companion(bumping_corpus(facts.ref.tenant_id, facts.ref.workspace_id)),
+    ]
+
+
+def failure_sentence(extraction: Extraction) -> str:
+    """Counts and reasons, most frequent first: "3 of 12 chunks could not be extracted: 2 model_nonsense, …"."""
+    reasons = Counter(outcome.error_code for outcome in extraction.failed)
+    listed = ", ".join(f"{count} {code}" for code, count in reasons.most_common())
+    first = next((outcome.error_detail for outcome in extraction.failed if outcome.error_detail), None)
+    sentence = f"{len(extraction.failed)} of {extraction.total} chunks could not be extracted: {listed}"
+    return f"{sentence} ({first})" if first else sentence
+
+
+def _companion(statement: ClauseElement, otherwise: AppError | None = None) -> Statement:
+    sql, arguments = as_text(statement)
+    return Statement(sql, arguments, otherwise)
