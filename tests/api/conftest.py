@@ -21,19 +21,20 @@ Connect = Callable[..., Awaitable[httpx.AsyncClient]]
 Index = Callable[..., Awaitable[None]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def worker(settings: Settings) -> AsyncIterator[Worker]:
+    # Not for the session: a process may have one graph engine at a time, and tests elsewhere open their own.
     async with open_worker(settings) as opened:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def container(worker: Worker) -> Container:
     """Shared with the worker: one process has one graph engine."""
     return worker.container
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def transport(container: Container) -> AsyncIterator[httpx.ASGITransport]:
     app = create_app(container)
     async with app.router.lifespan_context(app):

@@ -19,8 +19,9 @@ from tests.workers.fleet import Fleet, open_fleet
 from tests.workers.uploads import Uploads
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def worker(settings: Settings) -> AsyncIterator[Worker]:
+    # Not for the session: a process may have one graph engine at a time, and tests elsewhere open their own.
     async with open_worker(settings) as worker:
         yield worker
 
