@@ -110,9 +110,12 @@ def upgrade() -> None:
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ENGINE_ROLE}")
     # Whether a document is being deleted belongs to the rule of which versions may be believed.
     op.execute(f"GRANT SELECT (tenant_id, id, deleting_at) ON documents TO {ENGINE_ROLE}")
+    # The live pointer moves with the graph, and forward only.
+    op.execute(f"GRANT SELECT (tenant_id, id, ordinal) ON versions TO {ENGINE_ROLE}")
 
 
 def downgrade() -> None:
+    op.execute(f"REVOKE SELECT (tenant_id, id, ordinal) ON versions FROM {ENGINE_ROLE}")
     op.execute(f"REVOKE SELECT (tenant_id, id, deleting_at) ON documents FROM {ENGINE_ROLE}")
     for table in ("lightrag_graph_edges", "lightrag_graph_nodes", *reversed(KEY_VALUE_TABLES)):
         op.execute(f"DROP TABLE {table}")
