@@ -48,13 +48,22 @@ async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:
         await jobs.run(job, owner)
     except asyncio.CancelledError:
         # The process is told to stop. Its claim is given back first, so that another worker goes on at once.
-        logger.info("job_handed_back")
-        return RESEND_SECONDS if await jobs.hand_back(job, owner) else None
+        return await _hand_back(jobs, job, owner)
     except Exception as error:
         if not isinstance(error, AppError):
             logger.error("job_crashed", **where_raised(error))
         return await _conclude(jobs, job, owner, error, runs)
     return None
+
+
+async def _hand_back(jobs: JobRunner, job: Job, owner: str) -> float | None:
+    try:
+        must_resend = await jobs.hand_back(job, owner)
+    except CONNECTION_ERRORS as failure:
+        logger.error("job_not_handed_back", error_type=type(failure).__name__)
+        return None
+    logger.info("job_handed_back")
+    return RESEND_SECONDS if must_resend else None
 
 
 async def _conclude(jobs: JobRunner, job: Job, owner: str, error: Exception, runs: int) -> float | None:

@@ -1,6 +1,12 @@
 """From an original to the lazy index: what is written, what a failure says, and that repeating has no second effect."""
 
+import asyncio
+
+import asyncpg
+
 from app.bootstrap import Worker
+from app.db.provision import DatabaseUrls
+from tests.cluster import Cluster
 from tests.factories import Tenancy
 from tests.workers.uploads import Uploads
 from workers.task import attempt
@@ -39,3 +45,40 @@ async def test_a_job_that_is_delivered_twice_has_one_effect(worker: Worker, tena
         await attempt(worker.jobs, upload.process, runs=runs)
     assert (await uploads.state(upload)).attempts == 1
     assert await uploads.count("passages", upload) == 2
+
+
+async def test_equal_passages_are_embedded_once(worker: Worker, tenancy: Tenancy, uploads: Uploads) -> None:
+    workspace_id = await tenancy.add_workspace()
+    spent: list[int] = []
+    for name in ("pumps.md", "pumps.md"):
+        upload = await uploads.add(workspace_id, TEXT, name)
+        await attempt(worker.jobs, upload.process, runs=1)
+        used = "SELECT coalesce(sum(tokens_in), 0) FROM usage_events WHERE version_id = :version"
+        spent.append(await uploads.scalar(used, version=upload.version_id))
+        assert await uploads.count("passage_vectors_offline_use_512d", upload) == 2
+    assert spent[0] > 0
+    assert spent[1] == 0
+
+
+async def test_connections_cut_in_the_middle_cost_an_attempt_at_most(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, cluster: Cluster, urls: DatabaseUrls
+) -> None:
+    """C15."""
+    text = "\n\n".join(f"# Part {n}\n\nAda Moreau met person {n} in Lindau." for n in range(300))
+    upload = await uploads.add(await tenancy.add_workspace(), text, "a.md")
+    work = asyncio.create_task(attempt(worker.jobs, upload.process, runs=1))
+    await uploads.enters(upload, "embedding")
+    admin = await asyncpg.connect(cluster.admin_url)
+    for _ in range(10):
+        await admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND usename = 'trellis_app'",
+            urls.app.rsplit("/", 1)[1],
+        )
+        await asyncio.sleep(0.1)
+    await admin.close()
+    if await work is not None:
+        state = await uploads.state(upload)
+        assert (state.state, state.error_code) == ("queued", "database_unavailable")
+        await attempt(worker.jobs, upload.process, runs=2)
+    assert (await uploads.state(upload)).state == "ready"
+    assert await uploads.count("passages", upload) == 300

@@ -1,13 +1,21 @@
 """What beat asks for: the sweep."""
 
+import structlog
 from celery import Task
+from redis.exceptions import RedisError
 
+from app.db.session import CONNECTION_ERRORS
 from workers import runtime
 from workers.celery_app import app, settings
 from workers.schedule import SWEEP
 
+logger = structlog.stdlib.get_logger(__name__)
+
 
 @app.task(name=SWEEP, bind=True)
 def sweep(task: Task) -> None:  # noqa: ARG001 - bound like every task
-    """Send again what stood still."""
-    runtime.current(settings).run(lambda worker: worker.sweeper.sweep())
+    """Send again what stood still. What is away now will be there at the next sweep."""
+    try:
+        runtime.current(settings).run(lambda worker: worker.sweeper.sweep())
+    except (*CONNECTION_ERRORS, RedisError) as error:
+        logger.warning("sweep_skipped", error_type=type(error).__name__)

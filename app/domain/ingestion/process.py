@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from app.domain.ingestion.records import TextFacts, VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import Claim, IndexStates
 from app.jobs import IndexGraph, ProcessVersion, enqueue
+from app.parsing.errors import ParseFailed
 from app.parsing.job import ParseLimits
 from app.parsing.service import parse_file
-from app.providers.contract import Vectors
+from app.providers.contract import EmbeddingModel, Vectors
 from app.retrieval.contract import EngineWorkspace
 from app.retrieval.store.passages import StoredVersion, content_hash, indexed_text, insert_passages
 from app.retrieval.store.vectors import PassageVectors
@@ -28,6 +29,7 @@ from app.text.languages import detect_language
 from app.text.passages import PassageDraft, split_passages
 
 EMBED_BATCH = 64
+EMBED_CONCURRENCY = 4
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class VersionProcessor:
             with timer.measure("parse"):
                 source = await self._parse(facts)
                 passages = await asyncio.to_thread(split_passages, source)
+            if not passages:
+                raise ParseFailed("blank_document", "The document holds no text that could be indexed.")
             await self._enter(claim, "embedding")
             with timer.measure("embed"):
                 embedded = await self._embed(workspace, facts, passages)
@@ -94,11 +98,7 @@ class VersionProcessor:
         async with self._ports.database.tenant(facts.ref.tenant_id) as session:
             known = await PassageVectors(workspace.vector_suffix).find(session, facts.ref, hashes)
         missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
-        digests = list(missing)
-        for start in range(0, len(digests), EMBED_BATCH):
-            batch = digests[start : start + EMBED_BATCH]
-            rows = await workspace.embedding.embed([missing[digest] for digest in batch], role="document")
-            known.update(zip(batch, rows, strict=True))
+        known.update(await _embed_all(workspace.embedding, missing))
         return Embedded(hashes, np.stack([known[digest] for digest in hashes]))
 
     async def _write(
@@ -150,6 +150,26 @@ class VersionProcessor:
     async def _enter(self, claim: Claim, stage: str) -> None:
         async with self._ports.database.tenant(claim.tenant_id) as session:
             await IndexStates(session).progress(claim, stage=stage)
+
+
+async def _embed_all(model: EmbeddingModel, texts: Mapping[bytes, str]) -> dict[bytes, Vectors]:
+    """Vectors of `texts` by the same keys, a few batches at a time; the first error stops the others."""
+    found: dict[bytes, Vectors] = {}
+    slots = asyncio.Semaphore(EMBED_CONCURRENCY)
+
+    async def embed(batch: list[bytes]) -> None:
+        async with slots:
+            rows = await model.embed([texts[digest] for digest in batch], role="document")
+            found.update(zip(batch, rows, strict=True))
+
+    digests = list(texts)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for start in range(0, len(digests), EMBED_BATCH):
+                group.create_task(embed(digests[start : start + EMBED_BATCH]))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return found
 
 
 def _chunking(workspace: EngineWorkspace) -> ChunkingProfile:
