@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check format lint types imports audit licences eval migrate lock clean
+.PHONY: help setup demo dev test check format lint types imports audit licences bench-ingest eval migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,10 @@ audit: setup ## look for known vulnerabilities in the locked packages
 
 licences: setup ## list the licences of the locked packages and refuse unexpected ones
 	@$(BIN)/python deploy/licences.py
+
+bench-ingest: setup ## ingest beside LightRAG's own server (DATA= ROWS=a,b,c ROUNDS=1 GROW=1 WRITE=1)
+	@$(BIN)/python -m bench.sidebyside.ingest $(if $(DATA),--data "$(DATA)") $(if $(ROWS),--rows $(ROWS)) \
+		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(GROW),--grow) $(if $(WRITE),--write docs/bench-ingest.md)
 
 eval: setup ## measure retrieval: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile; writes docs/evaluation.md
 	@$(BIN)/python -m bench.eval --data $(or $(DATA),tests/data/retrieval) --modes "$(MODES)" --sets "$(SETS)" \

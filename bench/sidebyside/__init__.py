@@ -1,0 +1,1 @@
+"""Trellis beside LightRAG: ingestion and queries, measured in one run."""
