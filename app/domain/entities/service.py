@@ -4,14 +4,23 @@ from collections.abc import Sequence
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import Database
-from app.domain.documents.repository import DocumentRepository
+from app.db.statements import as_text
 from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.ingestion.repository import bumping_corpus
 from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
 from app.providers.usage import meter_usage
-from app.retrieval.contract import EngineOff, EngineWorkspace, Entities, EntityDetail, EntitySummary, MergeRequest
+from app.retrieval.contract import (
+    EngineOff,
+    EngineWorkspace,
+    Entities,
+    EntityDetail,
+    EntitySummary,
+    MergeRequest,
+    Statement,
+)
 
 # A merge takes seconds where an insert may take minutes: better to say "busy" than to keep the caller hanging.
 LEASE_WAIT_SECONDS = 10
@@ -46,12 +55,13 @@ class EntityService:
     async def merge(self, tenant_id: TenantId, workspace_id: WorkspaceId, request: MergeRequest) -> EntityDetail:
         """All or nothing of it. Raises EntityNotFound or InvalidMerge with nothing changed, and WorkspaceBusy."""
         workspace = await self._open(tenant_id, workspace_id)
+        # With the merge itself: no answer from before it may be taken for one from after it.
+        bump = Statement(*as_text(bumping_corpus(tenant_id, workspace_id)))
         with meter_usage() as meter:
             async with self._leases.hold(workspace.ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
-                merged = await self._entities.merge(workspace, request, lease)
+                merged = await self._entities.merge(workspace, request, lease, companions=[bump])
         async with self._database.tenant(tenant_id) as session:
             await UsageLedger(session).add(meter, workspace_id)
-            await DocumentRepository(session, workspace_id).bump_corpus_version()
         return merged
 
     async def _open(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> EngineWorkspace:
