@@ -17,7 +17,8 @@ ENGINE_HIJACKERS = ("POSTGRES_WORKSPACE", "WORKSPACE", "ENTITY_TYPES")
 class Settings(BaseSettings):
     """Every knob of a process. Times are in seconds, sizes in bytes unless the name says otherwise."""
 
-    model_config = SettingsConfigDict(env_prefix="TRELLIS_", frozen=True, extra="ignore")
+    # An error of a setting is shown and logged: what was given may be a secret.
+    model_config = SettingsConfigDict(env_prefix="TRELLIS_", frozen=True, extra="ignore", hide_input_in_errors=True)
 
     environment: Literal["development", "production"] = "development"
     secret_key: SecretStr = SecretStr(DEVELOPMENT_SECRET)

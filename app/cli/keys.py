@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from app.cli.operator import as_operator
 from app.db.models import ApiKey
@@ -42,7 +42,15 @@ def list_keys(tenant: TenantArgument) -> None:
     async def find(tenants: TenantService) -> list[ApiKey]:
         return await tenants.list_keys((await tenants.get_tenant(tenant)).id)
 
-    table = Table("prefix", "name", "role", "workspace", "expires", "revoked")
+    table = Table(
+        Column("prefix", no_wrap=True),
+        "name",
+        "role",
+        Column("workspace", no_wrap=True),
+        "expires",
+        "revoked",
+        box=None,
+    )
     for key in as_operator(find):
         table.add_row(
             key.prefix, key.name, key.role, str(key.workspace_id or "all"), _day(key.expires_at), _day(key.revoked_at)

@@ -1,9 +1,13 @@
 """The `trellis` command: puts the subcommands together and turns expected failures into one line and an exit code."""
 
+import socket
 import sys
 from importlib.util import find_spec
+from typing import NoReturn
 
+import asyncpg
 import typer
+from pydantic import ValidationError
 
 from app.cli import keys, migrate, models, tenants
 from app.errors import AppError
@@ -23,9 +27,15 @@ app.add_typer(migrate.database_commands, name="db")
 app.add_typer(models.model_commands, name="model")
 app.add_typer(tenants.tenant_commands, name="tenant")
 app.add_typer(keys.key_commands, name="key")
-app.add_typer(tenants.tenant_commands, name="tenant")
-app.add_typer(keys.key_commands, name="key")
 
+# What connecting raises when the address, the password or the name of the database is wrong.
+UNREACHABLE = (
+    ConnectionError,
+    socket.gaierror,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+)
 EXPECTED: tuple[type[Exception], ...] = (AppError,)
 if HAS_DEVSTACK:
     from app.cli import demo, dev
@@ -42,8 +52,20 @@ def main() -> None:
     try:
         app()
     except EXPECTED as error:
-        typer.secho(f"trellis: {error}", fg="red", err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except UNREACHABLE as error:
+        _fail(f"the database cannot be reached: {error}")
+    except ValidationError as error:  # of the settings, which every command reads first
+        _fail("\n".join(f"{_variable(item['loc'])}{item['msg']}" for item in error.errors(include_input=False)))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.secho(f"trellis: {message}", fg="red", err=True)
+    sys.exit(1)
+
+
+def _variable(location: tuple[int | str, ...]) -> str:
+    return f"TRELLIS_{str(location[0]).upper()}: " if location else ""
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import typer
 from pydantic import SecretStr
 from redis.asyncio import Redis
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from app.db.session import Database
 from app.domain.models.check import Verdict, check_model
@@ -71,8 +71,13 @@ def add(
 def list_models() -> None:
     """Show the registered models."""
     profiles = asyncio.run(_with_profiles(Settings(), lambda profiles: profiles.list()))
+    # Names are what other commands and workspaces need: they are kept whole, whatever the terminal's width.
     table = Table(
-        "name", "role", "provider", "model", "endpoint", "dimension", "key", "calls at once", "tokens a minute"
+        *(Column(name, no_wrap=True) for name in ("name", "role")),
+        *(Column(name, overflow="fold") for name in ("model", "endpoint")),
+        *(Column(name, no_wrap=True) for name in ("size", "key")),
+        "limits",
+        box=None,
     )
     for profile in profiles:
         table.add_row(*_cells(profile))
@@ -106,13 +111,12 @@ def _cells(profile: ModelProfile) -> tuple[str, ...]:
     return (
         profile.name,
         profile.role,
-        profile.provider,
         profile.model,
-        profile.base_url or "-",
+        profile.base_url or profile.provider,
         str(profile.dimension or "-"),
         "set" if profile.api_key else "none",
-        str(profile.max_concurrency),
-        str(profile.tokens_per_minute or "no limit"),
+        f"{profile.max_concurrency} at once"
+        + (f", {profile.tokens_per_minute:,} tokens a minute" if profile.tokens_per_minute else ""),
     )
 
 
