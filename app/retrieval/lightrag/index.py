@@ -78,9 +78,8 @@ class GraphIndexer:
                 for leftover in await store.leftovers(version_id):
                     await _remove(rag, store, leftover)
                 with noted_failures() as failures, recorded_extractions() as said:
-                    await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
-                operation.raise_failure()
-                await _require_processed(rag, version_id, failures)
+                    track_id = await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
+                await _require_processed(operation, version_id, track_id, failures)
                 for old in replaces:
                     await _remove(rag, store, str(old))
                 await operation.commit(
@@ -151,13 +150,11 @@ async def _remove(rag: Any, store: GraphStore, version_id: str) -> None:
     await remove_rows(rag, await store.documents_of(version_id), await store.chunks_of(version_id))
 
 
-async def _require_processed(rag: Any, version_id: str, failures: list[AppError]) -> None:
-    row = await rag.doc_status.get_by_id(version_id)
-    status = str(row["status"]) if row else "missing"
-    if status == "processed":
-        return
-    if failures:
+async def _require_processed(operation: Write, version_id: str, track_id: str, failures: list[AppError]) -> None:
+    try:
+        await operation.require_processed(version_id, track_id)
+    except GraphWriteFailed as error:
+        if not failures:
+            raise
         cause = failures[-1]
-        raise GraphWriteFailed(f"a model failed: {cause.detail}", cause=cause.reason, status=status) from cause
-    # The engine's own message may hold text of the document.
-    raise GraphWriteFailed(f"the engine left the document {status}", status=status)
+        raise GraphWriteFailed(f"a model failed: {cause.detail}", cause=cause.reason, **error.facts) from cause

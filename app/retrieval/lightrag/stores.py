@@ -12,7 +12,7 @@ from lightrag.kg.shared_storage import get_data_init_lock
 from app.retrieval.contract import Lease, Statement
 from app.retrieval.lightrag.storage.commit import execute
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
-from app.retrieval.lightrag.storage.unit import UnitOfWork, run_in_unit
+from app.retrieval.lightrag.storage.unit import UnitOfWork, require_processed, run_in_unit
 
 
 class Write(Protocol):
@@ -22,8 +22,8 @@ class Write(Protocol):
         """Load all that a merge of these entities will ask for, where that saves round trips."""
         ...
 
-    def raise_failure(self) -> None:
-        """Raise what a storage raised, where LightRAG has made something else of it."""
+    async def require_processed(self, document_id: str, track_id: str) -> None:
+        """LightRAG reports no failure of an insert (facts F3). Raises `GraphWriteFailed`, or what a storage raised."""
         ...
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
@@ -74,8 +74,9 @@ class _WriteAtOnce:
     async def read_ahead(self, names: Sequence[str]) -> None:
         """They read as they go, too."""
 
-    def raise_failure(self) -> None:
-        """Nothing is kept of it."""
+    async def require_processed(self, document_id: str, track_id: str) -> None:
+        row = await self.rag.doc_status.get_by_id(document_id)
+        require_processed([] if row is None else [row | {"id": document_id}], document_id, track_id)
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         async with self.rag.doc_status.db.transaction(self.lease.ref.tenant_id) as connection:
@@ -94,8 +95,8 @@ class _WriteInUnit:
     async def read_ahead(self, names: Sequence[str]) -> None:
         await self.unit.read_ahead_entities(names)
 
-    def raise_failure(self) -> None:
-        self.unit.raise_failure()
+    async def require_processed(self, document_id: str, track_id: str) -> None:
+        self.unit.require_processed(document_id, track_id)
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         await self.unit.commit(companions)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
+import structlog
 from lightrag import LightRAG
 from lightrag.base import DocStatus
 from lightrag.namespace import NameSpace
@@ -35,6 +36,8 @@ from app.retrieval.lightrag.storage.vector_overlay import VectorOverlay
 from app.retrieval.lightrag.storage.weight import UnitLimits, UnitWeight
 
 T = TypeVar("T")
+
+log = structlog.stdlib.get_logger(__name__)
 
 # Vectors that are known already, by text. What it does not return is embedded.
 VectorLookup = Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]
@@ -103,23 +106,12 @@ class UnitOfWork:
     # --- Outcome ---
 
     def require_processed(self, document_id: str, track_id: str) -> None:
-        """LightRAG reports no failure of an insert; the document's row in this unit tells it (facts F3, F4).
+        """LightRAG reports no failure of an insert; its documents in this unit tell it (facts F3, F4).
 
         Raises what a storage raised, or `GraphWriteFailed`.
         """
-        self.raise_failure()
-        rows = {row["id"]: row for row in self.documents.written()}
-        row = rows.pop(document_id, None)
-        if row is None or row["track_id"] != track_id:
-            raise GraphWriteFailed("the engine refused the document as a duplicate", document_id=document_id)
-        if row["status"] != DocStatus.PROCESSED.value:
-            raise GraphWriteFailed(
-                f"the engine left the document in state {row['status']}",
-                document_id=document_id,
-                reason=row["error_msg"],
-            )
-        if any(other["metadata"].get("is_duplicate") for other in rows.values()):
-            raise GraphWriteFailed("the engine took the document for a duplicate", document_id=document_id)
+        self._raise_failure()
+        require_processed(self.documents.written(), document_id, track_id)
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         """Write everything, and the caller's own statements last, in one transaction; the unit is over then.
@@ -127,7 +119,7 @@ class UnitOfWork:
         Raises `UnitConflict` if somebody else wrote since `begin`, `OutcomeUnknown` if nobody can tell whether it went
         in, and what a storage raised earlier. A cancellation that comes while it goes in is swallowed.
         """
-        self.raise_failure()
+        self._raise_failure()
         await self._stores.cache.flush()
         vectors = await self._embed()
         what = Commit(
@@ -153,7 +145,7 @@ class UnitOfWork:
             vars(self).pop(name, None)
         await self._stores.cache.flush()
 
-    def raise_failure(self) -> None:
+    def _raise_failure(self) -> None:
         """Raise what a storage raised inside, which LightRAG may have turned into a failed document."""
         if self.is_closed:
             raise UnitClosed("this unit of work is over")
@@ -231,11 +223,27 @@ async def run_in_unit(
 
     Extraction is cached by then, so a repetition costs little. Raises `UnitConflict` after three of them.
     """
-    for attempt in range(1, CONFLICTS_BEFORE_GIVING_UP + 1):
+
+    async def run() -> T:
+        async with open_unit(rag, lease, limits=limits, lookup=lookup) as unit:
+            return await operation(unit)
+
+    for _ in range(CONFLICTS_BEFORE_GIVING_UP - 1):
         try:
-            async with open_unit(rag, lease, limits=limits, lookup=lookup) as unit:
-                return await operation(unit)
+            return await run()
         except UnitConflict:
-            if attempt == CONFLICTS_BEFORE_GIVING_UP:
-                raise
-    raise AssertionError("unreachable")
+            log.warning("unit_conflict", workspace=lease.ref.engine_name)
+    return await run()
+
+
+def require_processed(rows: Iterable[Mapping[str, Any]], document_id: str, track_id: str) -> None:
+    """Raise `GraphWriteFailed` unless these document statuses say that this insert was done, and as no duplicate."""
+    found = {row["id"]: row for row in rows}
+    row = found.pop(document_id, None)
+    if row is None or row["track_id"] != track_id:
+        raise GraphWriteFailed("the engine refused the document as a duplicate", status="missing")
+    if any(other["metadata"].get("is_duplicate") for other in found.values()):
+        raise GraphWriteFailed("the engine took the document for a duplicate", status="duplicate")
+    if row["status"] != DocStatus.PROCESSED.value:
+        # The engine's own message may hold text of the document.
+        raise GraphWriteFailed(f"the engine left the document {row['status']}", status=row["status"])
