@@ -32,6 +32,11 @@ def is_disconnect(error: BaseException) -> bool:
     )
 
 
+def is_lock_timeout(error: DBAPIError) -> bool:
+    """Whether a statement gave up because another transaction held its row for longer than `lock_timeout`."""
+    return getattr(error.orig, "sqlstate", None) == "55P03"
+
+
 class _TenantSyncSession(Session):
     """Sets `app.tenant_id` at the start of each of its transactions."""
 
@@ -56,6 +61,10 @@ class TenantSession(SystemSession):
     """A session that sees and writes the rows of one tenant only."""
 
     sync_session_class = _TenantSyncSession
+
+    async def limit_lock_waits(self, milliseconds: int) -> None:
+        """Let statements of this transaction wait so long for a lock at most; see `is_lock_timeout`."""
+        await self.execute(text(f"SET LOCAL lock_timeout = {int(milliseconds)}"))
 
     @property
     def tenant_id(self) -> UUID:
@@ -84,7 +93,7 @@ class Database:
                 "server_settings": {
                     "application_name": "trellis",
                     "statement_timeout": str(int(statement_timeout_seconds * 1000)),
-                    # Small tenants get full results from a shared vector index (facts F13).
+                    # Full results from a vector index, whatever is filtered away afterwards (facts F13).
                     "hnsw.iterative_scan": "strict_order",
                     "hnsw.ef_search": "100",
                 },

@@ -1,7 +1,9 @@
 """The vector tables of an embedding profile: created and dropped by the owner's role when a profile comes and goes.
 
-The three `lightrag_vdb_*` tables are exactly what LightRAG would create for itself (a test compares them); the passages'
-vectors are ours. Writing and searching them is left to the retrieval layer.
+The three `lightrag_vdb_*` tables are what LightRAG would create for itself (a test compares them), the passages' vectors
+are ours. Each is partitioned by workspace: small ones share a partition without an ANN index, where all vectors of a
+workspace are compared; moving large ones out of it is `app/db/vector_partitions.py`'s. Writing and searching is left to
+the retrieval layer.
 """
 
 import re
@@ -16,8 +18,9 @@ from app.errors import Conflict, Invalid
 Connection = AsyncConnection | AsyncSession
 
 MAX_IDENTIFIER = 63
-MAX_SUFFIX = MAX_IDENTIFIER - len("lightrag_vdb_relation_")
-# pgvector cannot index longer vectors in an HNSW index; those are compared one by one.
+# A large workspace's partition is called after its table and the workspace's number.
+MAX_SUFFIX = MAX_IDENTIFIER - len("lightrag_vdb_relation_") - len("_w2147483647")
+# pgvector cannot index longer vectors in an HNSW index; those are compared one by one in workspaces of any size.
 MAX_INDEXED_DIMENSION = 2000
 VECTOR_TABLES_LOCK = 0x7665_6374
 
@@ -74,7 +77,7 @@ async def create_vector_tables(connection: Connection, suffix: str, dimension: i
     for base, columns in _ENGINE_COLUMNS.items():
         table = f"{base}_{suffix}"
         if not await _exists(connection, table, "content_vector", dimension):
-            await _run(connection, _engine_table(table, columns.format(dimension=dimension), dimension))
+            await _run(connection, _engine_table(table, columns.format(dimension=dimension)))
     table = f"passage_vectors_{suffix}"
     if not await _exists(connection, table, "embedding", dimension):
         await _run(connection, _passage_table(table, dimension))
@@ -85,14 +88,16 @@ async def drop_vector_tables(connection: Connection, suffix: str) -> None:
     await _run(connection, [f"DROP TABLE IF EXISTS {table}" for table in vector_table_names(suffix)])
 
 
-def _engine_table(table: str, columns: str, dimension: int) -> list[str]:
+def _engine_table(table: str, columns: str) -> list[str]:
     return [
-        f"CREATE TABLE {table} ({columns}, CONSTRAINT {table}_pk PRIMARY KEY (workspace, id))",
+        f"CREATE TABLE {table} ({columns}, CONSTRAINT {table}_pk PRIMARY KEY (workspace, id)) PARTITION BY LIST (workspace)",
+        *_inline_storage(table, "content_vector"),
         f"CREATE INDEX {index_name(table, 'id')} ON {table} (id)",
         f"CREATE INDEX {index_name(table, 'workspace_id')} ON {table} (workspace, id)",
-        *_vector_index(table, "content_vector", dimension),
         *fence_by_workspace(table),
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ENGINE_ROLE}",
+        _shared_partition(table),
+        *fence_by_workspace(f"{table}_rest"),
     ]
 
 
@@ -101,30 +106,27 @@ def _passage_table(table: str, dimension: int) -> list[str]:
         f"CREATE TABLE {table} ("
         " tenant_id uuid NOT NULL, workspace_id uuid NOT NULL, passage_id bigint NOT NULL, version_id uuid NOT NULL,"
         f" content_hash bytea NOT NULL, embedding vector({dimension}) NOT NULL, PRIMARY KEY (workspace_id, passage_id),"
-        " FOREIGN KEY (tenant_id, passage_id) REFERENCES passages (tenant_id, id) ON DELETE CASCADE)",
-        *_inline_storage(table, dimension),
+        " FOREIGN KEY (tenant_id, passage_id) REFERENCES passages (tenant_id, id) ON DELETE CASCADE)"
+        " PARTITION BY LIST (workspace_id)",
+        *_inline_storage(table, "embedding"),
         f"CREATE INDEX {index_name(table, 'passage')} ON {table} (tenant_id, passage_id)",
         f"CREATE INDEX {index_name(table, 'content_hash')} ON {table} (workspace_id, content_hash)",
-        *_vector_index(table, "embedding", dimension),
         *fence_by_tenant(table),
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {APP_ROLE}",
+        _shared_partition(table),
+        *fence_by_tenant(f"{table}_rest"),
     ]
 
 
-def _inline_storage(table: str, dimension: int) -> list[str]:
-    """Keeps vectors that fit a page in the row: small workspaces are compared row by row, five to ten times slower out of line."""
-    if dimension > MAX_INDEXED_DIMENSION:
-        return []
-    return [f"ALTER TABLE {table} ALTER COLUMN embedding SET STORAGE PLAIN"]
+def _inline_storage(table: str, column: str) -> list[str]:
+    """Keeps vectors in the row as long as it fits a page: comparing them all is five to ten times slower out of line."""
+    return [f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE MAIN"]
 
 
-def _vector_index(table: str, column: str, dimension: int) -> list[str]:
-    if dimension > MAX_INDEXED_DIMENSION:
-        return []
-    name = index_name(table, "hnsw_cosine")
-    return [
-        f"CREATE INDEX {name} ON {table} USING hnsw ({column} vector_cosine_ops) WITH (m = 16, ef_construction = 64)"
-    ]
+def _shared_partition(table: str) -> str:
+    # Nothing of a row is moved out of line before it outgrows its page. Nobody is granted anything on a partition:
+    # whatever comes has passed its table's policies.
+    return f"CREATE TABLE {table}_rest PARTITION OF {table} DEFAULT WITH (toast_tuple_target = 8160)"
 
 
 def index_name(table: str, ending: str) -> str:

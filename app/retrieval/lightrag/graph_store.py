@@ -103,7 +103,8 @@ SELECT place, n FROM (
 
 _TABLES = """
 SELECT relname FROM pg_class
- WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND starts_with(relname, 'lightrag_')
+ WHERE relkind IN ('r', 'p') AND NOT relispartition
+   AND relnamespace = 'public'::regnamespace AND starts_with(relname, 'lightrag_')
  ORDER BY relname <> 'lightrag_graph_edges', relname
 """
 

@@ -142,9 +142,11 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             server_settings={
                 "application_name": "trellis engine",
                 "statement_timeout": str(int(self._statement_timeout_seconds * 1000)),
-                # Without these a small tenant gets a fraction of its results from the shared index (facts F13).
+                # A search goes on until it has as many results as were asked for, whatever is filtered away (facts F13).
                 "hnsw.iterative_scan": "strict_order",
                 "hnsw.ef_search": "100",
+                # A plan for any workspace would open the partitions of all, and not use the index of the large ones.
+                "plan_cache_mode": "force_custom_plan",
             },
         )
 

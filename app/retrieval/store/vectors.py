@@ -1,8 +1,8 @@
 """Vectors of passages, in one table per embedding profile: written once per content, searched within one workspace.
 
-The tables themselves are created by `app/db/vector_tables.py`. One HNSW index serves all workspaces of a profile, and
-a filter is applied to what it finds; so that a small workspace gets full results beside big ones (facts F13), small
-ones are compared row by row, and so is any workspace of which the index did not find enough.
+The tables themselves are created by `app/db/vector_tables.py`. Small workspaces share a partition without an ANN index
+and are compared row by row, so that none loses results to a big one beside it (facts F13). A large one has an index of
+its own; what it leaves out, because many of the nearest passages cannot be trusted, is found by comparing as well.
 """
 
 import re
@@ -14,14 +14,15 @@ import numpy as np
 from sqlalchemy import text
 
 from app.db.session import TenantSession
+from app.db.vector_partitions import OWN_INDEX_ROWS
 from app.errors import Invalid
 from app.providers.contract import Vectors
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.trust import trust_parameters, trusted
 
-# Up to so many rows comparing all costs less than walking the shared index (measured; see tests/retrieval/store).
-EXACT_ROWS = 5000
+# A workspace that has a partition of its own and shrank is compared all the same.
+EXACT_ROWS = OWN_INDEX_ROWS
 _BATCH = 500
 
 _KNOWN = """
@@ -54,7 +55,7 @@ WITH near AS MATERIALIZED (
 )
 """
 
-# The fence keeps the planner from turning to the shared index.
+# The fence keeps the planner from turning to an index.
 _BY_COMPARING = """
 WITH mine AS MATERIALIZED (
   SELECT passage_id, version_id, tenant_id, embedding <=> CAST(CAST(:query AS real[]) AS vector) AS distance
