@@ -9,9 +9,13 @@ import pytest
 
 from app.bootstrap import Worker
 from app.db.session import Database
+from app.domain.ingestion.attempts import Attempts
+from app.domain.ingestion.ports import Ports
+from app.domain.ingestion.process import VersionProcessor
 from app.domain.ingestion.states import Claim, ClaimLost, Ended, IndexStates
 from app.domain.ingestion.sweeper import Sweeper
 from app.jobs import IndexGraph, Job, ProcessVersion
+from app.retrieval.lazy.index import ConceptIndex
 from app.settings import Settings
 from tests.factories import Tenancy
 from tests.workers.uploads import Upload, Uploads
@@ -163,3 +167,29 @@ async def test_the_sweeper_adds_nothing_to_a_queue_that_workers_are_behind_with(
 async def test_jobs_survive_their_way_through_a_message() -> None:
     for job in (ProcessVersion(uuid4(), uuid4(), uuid4()), IndexGraph(uuid4(), uuid4(), uuid4())):
         assert type(job).parse(job.payload()) == job
+
+
+async def test_a_long_last_transaction_is_not_taken_for_a_lost_claim(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a version's state is being committed its row is locked, and heartbeats cannot get at it."""
+    upload = await uploads.add(await tenancy.add_workspace(), "Ada met Ben in Lindau.")
+    finish = IndexStates.finish
+
+    async def finish_slowly(states: IndexStates, *arguments: Any, **options: Any) -> None:
+        await finish(states, *arguments, **options)
+        await asyncio.sleep(4)
+
+    monkeypatch.setattr(IndexStates, "finish", finish_slowly)
+    container = worker.container
+    ports = Ports(
+        settings=container.settings.model_copy(update={"lease_seconds": 1.5}),
+        database=container.database,
+        blobs=container.blobs,
+        leases=container.leases,
+        workspaces=container.workspaces,
+        lazy_index=ConceptIndex(),
+        graph_index=container.graph.index,
+    )
+    await VersionProcessor(ports, Attempts(ports)).run(upload.process, "owner")
+    assert (await uploads.state(upload)).state == "ready"
