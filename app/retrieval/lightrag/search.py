@@ -39,7 +39,7 @@ WIDER = 4
 MAX_ROUNDS = 3
 # LightRAG would cut chunks by the room its own prompt leaves; the caller's budget is applied to what is trusted.
 NO_BUDGET = 10**9
-WORD_HITS = 40
+WORD_HITS = 100
 Chunk = tuple[UUID, int]
 
 
@@ -123,7 +123,10 @@ class GraphSearch:
     async def _rank(
         self, workspace: EngineWorkspace, request: SearchRequest, judged: Judged, vectors: dict[str, Any]
     ) -> list[PassageEvidence]:
-        """The passages of the chunks by three ranks: their chunk's, their own nearness, and in `mix` their words."""
+        """The passages of the chunks by three ranks: their chunk's, their own nearness, and their words.
+
+        Only `mix`, and a mode that found nothing, takes passages that are found by their words alone.
+        """
         passages = {found.passage_id: found for group in judged.passages.values() for found in group}
         by_chunk = [
             (found.passage_id, rank, None) for rank, group in enumerate(judged.passages.values(), 1) for found in group
@@ -135,18 +138,17 @@ class GraphSearch:
                 near = await PassageVectors(workspace.vector_suffix).similarities(
                     session, workspace.ref, query, list(passages)
                 )
-            words = []
+            lexical = await search_terms(
+                session, workspace.ref, request.query, WORD_HITS, include_partial=request.include_partial
+            )
             if request.mode == "mix" or not passages:
-                lexical = await search_terms(
-                    session, workspace.ref, request.query, WORD_HITS, include_partial=request.include_partial
-                )
-                words = list(lexical.hits)
-                unseen = [hit.passage_id for hit in words if hit.passage_id not in passages]
+                unseen = [hit.passage_id for hit in lexical.hits if hit.passage_id not in passages]
                 for found in await load_evidence(
                     session, workspace.ref, unseen, engine="graph", include_partial=request.include_partial
                 ):
                     passages[found.passage_id] = found
-        return fuse(passages, [Leg("chunks", by_chunk), Leg.of_hits("vectors", near), Leg.of_hits("words", words)])
+        legs = [Leg("chunks", by_chunk), Leg.of_hits("vectors", near), Leg.of_hits("words", lexical.hits)]
+        return fuse(passages, legs)
 
 
 async def _keywords(rag: Any, request: SearchRequest) -> Keywords:
