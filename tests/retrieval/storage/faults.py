@@ -29,13 +29,14 @@ def before_statement(monkeypatch: pytest.MonkeyPatch, fault: Callable[[int], Awa
 
 
 class LossyProxy:
-    """Stands between client and server. `lose` says what happens to the next COMMIT.
+    """Stands between client and server. `lose` says what happens to the next COMMIT, `messages_left` when all is cut.
 
     "answer": the server gets it, the client never hears; "request": the server never gets it; None: nothing.
     """
 
     def __init__(self) -> None:
         self.lose: str | None = None
+        self.messages_left: int | None = None
         self.port = 0
 
     @asynccontextmanager
@@ -47,6 +48,8 @@ class LossyProxy:
                 while data := await reader.read(65536):
                     if self.lose and b"COMMIT" in data:
                         await self._lose(data, up_writer, down)
+                        break
+                    if self._is_cut():
                         break
                     up_writer.write(data)
                     await up_writer.drain()
@@ -63,6 +66,15 @@ class LossyProxy:
             yield self
         finally:
             server.close()
+
+    def _is_cut(self) -> bool:
+        if self.messages_left is None:
+            return False
+        self.messages_left -= 1
+        is_cut = self.messages_left < 0
+        if is_cut:
+            self.messages_left = None
+        return is_cut
 
     async def _lose(self, data: bytes, up_writer: asyncio.StreamWriter, down: "asyncio.Task[None]") -> None:
         lose, self.lose = self.lose, None

@@ -67,3 +67,29 @@ async def test_commit_that_never_arrived_is_reported(
     assert not any((await table_rows(urls.owner, engine.ref.engine_name, UNIT_TABLES)).values())
     await engine.insert(document)
     assert all((await table_rows(urls.owner, engine.ref.engine_name, UNIT_TABLES)).values())
+
+
+async def test_connection_that_is_cut_at_any_message_of_the_commit_leaves_nothing(
+    open_one: OpenEngine, urls: DatabaseUrls, proxy: LossyProxy
+) -> None:
+    engine = await open_one(is_unit=True)
+    engine.chunks.update(make_documents(2))
+    first, second = engine.chunks
+    await engine.insert(first)
+    before = await table_rows(urls.owner, engine.ref.engine_name, UNIT_TABLES)
+    # The first message asks whether the connection is alive, and the pool takes another one if it is not.
+    for messages in range(1, 200):
+        async with engine.unit() as unit:
+            await engine.insert_into(unit, second)
+            await engine.rag.llm_response_cache.flush()
+            proxy.messages_left = messages
+            try:
+                await unit.commit()
+            except GraphWriteFailed:
+                assert await table_rows(urls.owner, engine.ref.engine_name, UNIT_TABLES) == before
+            else:
+                break
+    proxy.messages_left = None
+    assert messages > 10
+    rows = await table_rows(urls.owner, engine.ref.engine_name, UNIT_TABLES)
+    assert len(rows["lightrag_doc_status"]) == 2
