@@ -32,9 +32,9 @@ def is_disconnect(error: BaseException) -> bool:
     )
 
 
-def is_lock_timeout(error: DBAPIError) -> bool:
+def is_lock_timeout(error: BaseException) -> bool:
     """Whether a statement gave up because another transaction held its row for longer than `lock_timeout`."""
-    return getattr(error.orig, "sqlstate", None) == "55P03"
+    return getattr(getattr(error, "orig", None), "sqlstate", None) == "55P03"
 
 
 class _TenantSyncSession(Session):

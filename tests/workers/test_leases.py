@@ -103,3 +103,13 @@ async def test_a_time_limit_inside_is_not_taken_for_a_lost_lease() -> None:
     with pytest.raises(TimeoutError):
         async with kept_alive(extend, 5, Lost), asyncio.timeout(0.1):
             await asyncio.sleep(60)
+
+
+async def test_a_long_last_transaction_is_not_taken_for_a_lost_lease(database: Database, ref: WorkspaceRef) -> None:
+    """The engine's write locks the lease row until it commits, and heartbeats cannot get at it."""
+    async with (
+        WorkspaceLeases(database, 1).hold(ref, wait_seconds=0) as lease,
+        database.tenant(ref.tenant_id) as session,
+    ):
+        await confirm(session, lease)
+        await asyncio.sleep(3.5)

@@ -5,10 +5,9 @@ from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 
 import structlog
-from sqlalchemy.exc import DBAPIError
 
-from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect, is_lock_timeout
-from app.domain.ingestion.keepalive import kept_alive
+from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect
+from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
@@ -23,7 +22,6 @@ logger = structlog.stdlib.get_logger(__name__)
 IndexJob = ProcessVersion | IndexGraph
 FIRST_BACKOFF_SECONDS = 3.0
 LONGEST_BACKOFF_SECONDS = 60.0
-HEARTBEAT_LOCK_WAIT_MS = 1000
 
 
 class StageTimer:
@@ -125,14 +123,9 @@ class Attempts:
             )
 
     async def _extend(self, claim: Claim) -> bool:
-        try:
-            async with self._ports.database.tenant(claim.tenant_id) as session:
-                await session.limit_lock_waits(HEARTBEAT_LOCK_WAIT_MS)
-                return await IndexStates(session).extend(claim, self._ports.settings.lease_seconds)
-        except DBAPIError as error:
-            if is_lock_timeout(error):
-                return True  # only this attempt's own last transaction holds the row for so long
-            raise
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            await session.limit_lock_waits(LOCK_WAIT_MS)
+            return await IndexStates(session).extend(claim, self._ports.settings.lease_seconds)
 
     async def _record_usage(self, claim: Claim, facts: VersionFacts, meter: UsageMeter) -> None:
         if not meter.totals:

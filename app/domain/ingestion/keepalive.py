@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from app.db.session import CONNECTION_ERRORS
+from app.db.session import CONNECTION_ERRORS, is_lock_timeout
 
 # Often enough that a cancelled or deleted document stops its work within seconds, whatever the lease's length.
 LONGEST_BEAT_SECONDS = 3.0
 SHORTEST_WAIT_SECONDS = 2.0
+# For `extend`, by way of `limit_lock_waits`.
+LOCK_WAIT_MS = 1000
 
 
 @asynccontextmanager
@@ -42,8 +44,9 @@ async def _beat(extend: Callable[[], Awaitable[bool]], lease_seconds: float, sco
             # Asked even after the deadline: a process that was merely slow still has its lease if nobody took it.
             async with asyncio.timeout(max(deadline - asked_at, SHORTEST_WAIT_SECONDS)):
                 is_held = await extend()
-        except CONNECTION_ERRORS:
-            is_held = loop.time() < deadline  # the database is away
+        except CONNECTION_ERRORS as error:
+            # Only the holder's own last transaction has the row for so long, and it is guarded by itself.
+            is_held = is_lock_timeout(error) or loop.time() < deadline
         else:
             deadline = asked_at + lease_seconds
         if not is_held:
