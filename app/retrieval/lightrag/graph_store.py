@@ -179,9 +179,9 @@ class GraphStore:
         """Give cached answers that other versions use as well to those, before this version goes."""
         await self._database.fetch(_HAND_ON_SHARED_ANSWERS, self._workspace, version_id)
 
-    async def adopt_answers(self, version_id: str) -> None:
-        """Give cached answers of chunks that are not there to this version's chunks, which use them."""
-        await self._database.fetch(_ADOPT_ANSWERS, self._workspace, version_id)
+    def adoption(self, version_id: str) -> Statement:
+        """Gives cached answers of chunks that are not there to this version's chunks, which use them."""
+        return Statement(_ADOPT_ANSWERS, (self._workspace, version_id))
 
     async def touched(self, version_id: str) -> Touched:
         """Entities and relations that still name this version."""

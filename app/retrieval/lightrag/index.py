@@ -86,13 +86,13 @@ class GraphIndexer:
                     [
                         delete_mentions(workspace.ref, [version.version_id, *replaces]),
                         *insert_mentions(workspace.ref, list(said.mentions())),
+                        store.adoption(version_id),
                         *companions,
                     ]
                 )
 
             with instance.offered_chunks(replace(version, chunks=chunks)):
                 await self._stores.run(rag, lease, write)
-            await store.adopt_answers(version_id)
 
     async def remove(
         self, workspace: EngineWorkspace, version_id: UUID, lease: Lease, *, keep_answers: bool = False
