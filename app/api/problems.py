@@ -58,6 +58,10 @@ DATABASE_AWAY = (
 RETRY_AFTER_SECONDS = 5
 # What Starlette and FastAPI refuse by themselves.
 FRAMEWORK_CODES = {400: "bad_request", 404: "route_not_found", 405: "method_not_allowed", 413: "too_large"}
+FRAMEWORK_SENTENCES = {
+    404: "There is no such path; /openapi.json lists those there are.",
+    405: "This path does not have this method; the header Allow lists those it has.",
+}
 
 
 class ValidationFailed(Invalid):
@@ -113,8 +117,7 @@ def status_of(error: type[AppError]) -> int:
 def problem_body(
     status: int, code: str, title: str, detail: str, request_id: str, facts: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    return {
-        **(facts or {}),
+    standard = {
         "type": f"urn:trellis:problem:{code}",
         "title": title,
         "status": status,
@@ -122,6 +125,8 @@ def problem_body(
         "code": code,
         "request_id": request_id,
     }
+    # What every problem has stands first and cannot be replaced by a fact of the same name.
+    return standard | {name: value for name, value in (facts or {}).items() if name not in standard}
 
 
 def problem_response(
@@ -192,8 +197,8 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         return problem_response(request, TooLarge(error.detail, limit_bytes=error.limit_bytes))
     code = FRAMEWORK_CODES.get(error.status_code, "http_error")
     title = HTTPStatus(error.status_code).phrase
-    refused = AppError(f"{error.detail}." if error.detail == title else error.detail, code=code)
-    body = problem_body(error.status_code, code, title, refused.detail, request_id_of(request))
+    detail = FRAMEWORK_SENTENCES.get(error.status_code, error.detail) if error.detail == title else error.detail
+    body = problem_body(error.status_code, code, title, detail, request_id_of(request))
     return JSONResponse(body, error.status_code, headers=error.headers, media_type=MEDIA_TYPE)
 
 

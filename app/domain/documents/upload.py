@@ -110,6 +110,7 @@ class UploadService:
             metadata_=metadata,
             # now() is the same for the whole transaction; lists show the documents of one upload in its order.
             created_at=func.clock_timestamp(),
+            updated_at=func.clock_timestamp(),
         )
         session.add(document)
         await documents.add_blob(

@@ -76,7 +76,7 @@ class LazySearch:
         return SearchResult(
             passages,
             stage_ms=clock.stages,
-            notes=() if passages else ("no passage of the workspace matches the question",),
+            notes=() if passages else ("No passage of the workspace matches the question.",),
             details=explain(legs, trail, [passage.passage_id for passage in passages]),
         )
 

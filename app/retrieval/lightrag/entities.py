@@ -48,7 +48,7 @@ class GraphEntities:
             known = await _resolve(store, name)
             chunks = await store.chunks_of(known) if known else ()
             if known is None or not chunks:
-                raise EntityNotFound(f"there is no entity named {name!r}")
+                raise EntityNotFound(f"There is no entity named {name!r}.")
             async with self._instances.use(workspace) as instance:
                 node = await instance.rag.chunk_entity_relation_graph.get_node(known)
             described = await _trusted_texts(store, {known: node["description"]})
@@ -87,18 +87,18 @@ async def _resolve(store: SupportStore, name: str) -> str | None:
 async def _check_merge(store: SupportStore, request: MergeRequest) -> tuple[list[str], str]:
     """The names as the graph has them. Refuses whatever would lose an entity or relate one to itself."""
     if not request.sources:
-        raise InvalidMerge("name at least one entity to merge")
+        raise InvalidMerge("Name at least one entity to merge.")
     sources = []
     for name in request.sources:
         source = await _resolve(store, name)
         if source is None:
-            raise EntityNotFound(f"there is no entity named {name!r}")
+            raise EntityNotFound(f"There is no entity named {name!r}.")
         sources.append(source)
     if len(set(sources)) < len(sources):
-        raise InvalidMerge("an entity is named twice among those to merge")
+        raise InvalidMerge("An entity is named twice among those to merge.")
     target = await _resolve(store, request.target)
     if target in sources:
-        raise InvalidMerge("an entity cannot be merged into itself")
+        raise InvalidMerge("An entity cannot be merged into itself.")
     if target is None:
         target = _new_name(request.target, sources)
     return sources, target
@@ -107,9 +107,9 @@ async def _check_merge(store: SupportStore, request: MergeRequest) -> tuple[list
 def _new_name(wanted: str, sources: Sequence[str]) -> str:
     name = engine_name(wanted)
     if not name or SEPARATOR in name:
-        raise InvalidMerge("the engine cannot keep an entity of that name")
+        raise InvalidMerge("The engine cannot keep an entity of that name.")
     if _folded(name) in map(_folded, sources):
-        raise InvalidMerge("the new name differs from an entity to merge by case or spaces only")
+        raise InvalidMerge("The new name differs from an entity to merge by case or spaces only.")
     return name
 
 
