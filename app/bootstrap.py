@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from app.blobs.store import BlobStore
 from app.db.session import Database
 from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.ingestion.partitions import VectorUpkeep
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
@@ -122,11 +123,12 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker process runs: jobs as they come, and the sweep when it is time."""
+    """What a worker process runs: jobs as they come, and the sweep and the tending of vectors when it is time."""
 
     container: Container
     jobs: JobRunner
     sweeper: Sweeper
+    vectors: VectorUpkeep
 
 
 @asynccontextmanager
@@ -143,7 +145,7 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
             graph_index=container.graph.index,
         )
         sweeper = Sweeper(container.database, settings, lambda queue: _messages_waiting(container.redis, queue))
-        yield Worker(container, JobRunner(ports), sweeper)
+        yield Worker(container, JobRunner(ports), sweeper, VectorUpkeep(container.database))
 
 
 async def _messages_waiting(redis: Redis, queue: str) -> int:

@@ -1,4 +1,4 @@
-"""What beat asks for: the sweep."""
+"""What beat asks for: the sweep, and partitions for workspaces whose vectors have become many."""
 
 import structlog
 from celery import Task
@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 from app.db.session import CONNECTION_ERRORS
 from workers import runtime
 from workers.celery_app import app, settings
-from workers.schedule import SWEEP
+from workers.schedule import SWEEP, TEND_VECTORS
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -19,3 +19,12 @@ def sweep(task: Task) -> None:  # noqa: ARG001 - bound like every task
         runtime.current(settings).run(lambda worker: worker.sweeper.sweep())
     except (*CONNECTION_ERRORS, RedisError) as error:
         logger.warning("sweep_skipped", error_type=type(error).__name__)
+
+
+@app.task(name=TEND_VECTORS, bind=True)
+def tend_vectors(task: Task) -> None:  # noqa: ARG001 - bound like every task
+    """Give large workspaces their own vector index. What is away now will be there the next time."""
+    try:
+        runtime.current(settings).run(lambda worker: worker.vectors.run())
+    except CONNECTION_ERRORS as error:
+        logger.warning("tending_skipped", error_type=type(error).__name__)
