@@ -199,7 +199,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def _engine_tables(connection: asyncpg.Connection) -> list[str]:
-    rows = await connection.fetch("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'lightrag%'")
+    rows = await connection.fetch(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname LIKE 'lightrag%'"
+    )
     return [row["relname"] for row in rows]
 
 
