@@ -7,6 +7,7 @@ from bench.sidebyside.rows import RowResult
 
 SHOWN_TABLES = 14
 SHOWN_STATEMENTS = 10
+SHOWN_CHARS = 120
 
 
 def report(results: Sequence[RowResult], names: Mapping[str, str]) -> str:
@@ -87,9 +88,11 @@ def _details(name: str, result: RowResult) -> list[str]:
         stages = [f"{stage} {ms:.0f}" for stage, ms in result.stage_ms.items()]
         lines += ["", "Milliseconds a document by stage: " + ", ".join(stages) + "."]
     lines += ["", "| statement | times a document | server ms a document |", "| --- | ---: | ---: |"]
-    for text, calls, ms in result.statements.slowest[:SHOWN_STATEMENTS]:
-        shown = text[:110].replace("|", "\\|")
-        lines.append(f"| `{shown}` | {calls / documents:.1f} | {ms / documents:.1f} |")
+    shown = [*result.statements.slowest[:SHOWN_STATEMENTS], *result.statements.most_frequent[:SHOWN_STATEMENTS]]
+    for text, calls, ms in dict.fromkeys(shown):
+        lines.append(
+            f"| `{text[:SHOWN_CHARS].replace('|', chr(92) + '|')}` | {calls / documents:.1f} | {ms / documents:.1f} |"
+        )
     lines += ["", "| table | bytes a byte of text |", "| --- | ---: |"]
     for table, size in list(result.table_bytes.items())[:SHOWN_TABLES]:
         lines.append(f"| {table} | {size / result.text_bytes:.2f} |")

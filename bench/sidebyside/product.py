@@ -27,7 +27,7 @@ from bench.sidebyside.statements import StatementCounter
 DATABASE = "trellis"
 CHAT_MODEL, EMBEDDING_MODEL = "stub-chat", "stub-embedding"
 START_SECONDS = 90
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
 # As many as the peer works on at once.
 DOCUMENTS_AT_ONCE = 8
 

@@ -42,14 +42,22 @@ SELECT c.relname AS name, pg_total_relation_size(c.oid) AS bytes
 
 @dataclass(frozen=True)
 class Counted:
-    """Statements since the last reset: how often by kind, and the ones that took the server longest."""
+    """Statements since the last reset: how often by kind, and each with its count and the server's milliseconds."""
 
     by_kind: Counter[str]
-    slowest: tuple[tuple[str, int, float], ...]
+    each: tuple[tuple[str, int, float], ...]
 
     @property
     def total(self) -> int:
         return self.by_kind.total()
+
+    @property
+    def slowest(self) -> list[tuple[str, int, float]]:
+        return sorted(self.each, key=lambda row: -row[2])
+
+    @property
+    def most_frequent(self) -> list[tuple[str, int, float]]:
+        return sorted(self.each, key=lambda row: -row[1])
 
 
 class StatementCounter:
@@ -74,8 +82,7 @@ class StatementCounter:
         by_kind: Counter[str] = Counter()
         for row in rows:
             by_kind[kind_of(row["query"])] += row["calls"]
-        slowest = sorted(rows, key=lambda row: -row["ms"])[:15]
-        return Counted(by_kind, tuple((" ".join(row["query"].split()), row["calls"], row["ms"]) for row in slowest))
+        return Counted(by_kind, tuple((" ".join(row["query"].split()), row["calls"], row["ms"]) for row in rows))
 
     def table_bytes(self) -> dict[str, int]:
         """Bytes of each table with its indexes and long values, largest first."""

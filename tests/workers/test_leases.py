@@ -113,3 +113,25 @@ async def test_a_long_last_transaction_is_not_taken_for_a_lost_lease(database: D
     ):
         await confirm(session, lease)
         await asyncio.sleep(3.5)
+
+
+async def test_those_of_one_process_take_turns_and_a_full_line_turns_away(
+    database: Database, ref: WorkspaceRef
+) -> None:
+    leases = WorkspaceLeases(database, 30)
+    order: list[str] = []
+
+    async def write(name: str, seconds: float) -> None:
+        async with leases.hold(ref, wait_seconds=20, longest_line=1):
+            order.append(name)
+            await asyncio.sleep(seconds)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(write("first", 0.3))
+        await asyncio.sleep(0.1)
+        group.create_task(write("second", 0))
+        await asyncio.sleep(0)
+        with pytest.raises(WorkspaceBusy):
+            await write("third", 0)
+        assert order == ["first"]
+    assert order == ["first", "second"]

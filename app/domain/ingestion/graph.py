@@ -16,8 +16,10 @@ from app.errors import Conflict, Invalid
 from app.jobs import IndexGraph
 from app.retrieval.contract import ChunkOutcome, EngineWorkspace, Lease, VersionChunks, WorkspaceBusy
 
-# A slot waits so long for a busy workspace; then the version is parked, and whoever releases the lease wakes it.
-LEASE_WAIT_SECONDS = 1.0
+# So many slots of a process wait for a busy workspace, and so long; every further version is parked once its chunks are
+# extracted, so that the slot goes on with other documents, and whoever releases the lease wakes it.
+LEASE_LINE = 2
+LEASE_WAIT_SECONDS = 10.0
 
 
 class ExtractionFailed(Invalid):
@@ -61,7 +63,9 @@ class GraphIndexer:
                     await self._extract(claim, facts, workspace, only(version, before.pending), before)
             usable = await self._usable(claim, facts, version, timer)
             try:
-                async with self._ports.leases.hold(facts.ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
+                async with self._ports.leases.hold(
+                    facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=LEASE_LINE
+                ) as lease:
                     await self._merge(claim, facts, workspace, usable, lease, timer)
             except WorkspaceBusy:
                 await self._park(claim, facts)

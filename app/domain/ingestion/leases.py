@@ -8,15 +8,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
 
 import structlog
 from sqlalchemy import func, or_, update
 
 from app.db.models import WorkspaceLease
 from app.db.session import CONNECTION_ERRORS, Database, TenantSession
-from app.domain.ingestion.keepalive import kept_alive
+from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
 from app.domain.ingestion.purge_repository import PurgeRepository
+from app.domain.ingestion.states import IndexStates
 from app.errors import Unavailable
 from app.jobs import IndexGraph, enqueue
 from app.retrieval.contract import Lease, WorkspaceBusy, WorkspaceRef
@@ -33,29 +35,65 @@ class LeaseLost(Unavailable):
     title = "The workspace's lease was lost"
 
 
+class _Line:
+    """Those of one process who want the same workspace's lease, in order: only the first of them asks the database."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._first = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self, wait_seconds: float) -> AsyncIterator[float]:
+        """Be the first for the block; gives the seconds that are left of `wait_seconds`. Raises WorkspaceBusy."""
+        deadline = asyncio.get_running_loop().time() + wait_seconds
+        self.waiting += 1
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._first.acquire()
+        except TimeoutError:
+            raise _busy() from None
+        finally:
+            self.waiting -= 1
+        try:
+            yield deadline - asyncio.get_running_loop().time()
+        finally:
+            self._first.release()
+
+
 class WorkspaceLeases:
     """Takes, keeps and releases the write leases of workspaces, each step in a transaction of its own."""
 
     def __init__(self, database: Database, lease_seconds: float) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
+        self._lines: WeakValueDictionary[UUID, _Line] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def hold(self, ref: WorkspaceRef, *, wait_seconds: float) -> AsyncIterator[Lease]:
-        """Hold the lease for the block. Raises WorkspaceBusy if it is not free in time, LeaseLost if it is lost inside."""
-        lease = await self._wait(ref, wait_seconds)
-        try:
-            async with kept_alive(lambda: self._extend(lease), self._lease_seconds, _lost):
-                yield lease
-        finally:
-            # Also when the block was cancelled: the next writer should not have to wait for the expiry.
-            await asyncio.shield(asyncio.ensure_future(self._release(lease)))
+    async def hold(
+        self, ref: WorkspaceRef, *, wait_seconds: float, longest_line: int | None = None
+    ) -> AsyncIterator[Lease]:
+        """Hold the lease for the block. Raises LeaseLost if it is lost inside.
+
+        Raises WorkspaceBusy if it is not free in time, or at once where `longest_line` others of this process wait.
+        """
+        line = self._lines.setdefault(ref.workspace_id, _Line())
+        if longest_line is not None and line.waiting >= longest_line:
+            raise _busy()
+        async with line.turn(wait_seconds) as left:
+            lease = await self._wait(ref, left)
+            try:
+                async with kept_alive(lambda: self._extend(lease), self._lease_seconds, _lost):
+                    yield lease
+            finally:
+                # Also when the block was cancelled: the next writer should not have to wait for the expiry.
+                await asyncio.shield(asyncio.ensure_future(self._release(lease)))
 
     async def wake_next(self, ref: WorkspaceRef) -> None:
         """Send the job of the version that waits longest for this workspace, if the lease is free."""
         async with self._database.tenant(ref.tenant_id) as session:
             version_id = await PurgeRepository(session).find_waiting(ref.workspace_id)
-            if version_id is not None:
+            # Marked, so that the next release wakes another one; the sweeper sends it again should the message be lost.
+            if version_id is not None and await IndexStates(session).wake(version_id):
                 enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))
 
     async def take(self, ref: WorkspaceRef) -> Lease | None:
@@ -84,12 +122,13 @@ class WorkspaceLeases:
         deadline = asyncio.get_running_loop().time() + wait_seconds
         while (lease := await self.take(ref)) is None:
             if asyncio.get_running_loop().time() >= deadline:
-                raise WorkspaceBusy("another write of this workspace is under way", retry_after_seconds=5)
+                raise _busy()
             await asyncio.sleep(POLL_SECONDS)
         return lease
 
     async def _extend(self, lease: Lease) -> bool:
         async with self._database.tenant(lease.ref.tenant_id) as session:
+            await session.limit_lock_waits(LOCK_WAIT_MS)
             return await _change(
                 session, lease, expires_at=func.clock_timestamp() + timedelta(seconds=self._lease_seconds)
             )
@@ -126,6 +165,10 @@ async def _change(session: TenantSession, lease: Lease, **values: object) -> boo
         .execution_options(synchronize_session=False)
     )
     return await session.scalar(statement) is not None
+
+
+def _busy() -> WorkspaceBusy:
+    return WorkspaceBusy("another write of this workspace is under way", retry_after_seconds=5)
 
 
 def _lost() -> Exception:

@@ -168,6 +168,11 @@ class IndexStates:
         """running → queued for an attempt that did nothing wrong, so that it is not counted. Raises ClaimLost."""
         await self._change_mine(claim, **_queued(None, None) | {"attempts": IndexState.attempts - 1, "stage": stage})
 
+    async def wake(self, version_id: UUID) -> bool:
+        """Note that the job of a graph that waits for its workspace was sent; False if it does not wait (any more)."""
+        waiting = (*_at(version_id, "graph"), IndexState.state == "queued", IndexState.stage == WAITING)
+        return await self._change(waiting, stage="queued") is not None
+
     async def cancel(self, version_id: UUID, engine: Engine) -> bool:
         """queued or running → cancelled; whoever works on it loses its claim. False if it was in a final state."""
         row = await self._change(
