@@ -12,7 +12,6 @@ from kombu.entity import Exchange, Queue
 from app.jobs import QUEUES
 from app.logs import configure_logging
 from app.settings import Settings, refuse_engine_hijack
-from workers import runtime
 from workers.schedule import SWEEP_QUEUE, beat_schedule
 
 # Before anything imports the graph engine, which would read its settings from the environment and from files here.
@@ -32,7 +31,6 @@ def queue(name: str) -> Queue:
 
 app = Celery("trellis", broker=settings.redis_url.get_secret_value())
 app.conf.update(
-    imports=("workers.tasks.ingestion", "workers.tasks.upkeep"),
     accept_content=["json"],
     task_serializer="json",
     task_ignore_result=True,
@@ -64,12 +62,8 @@ def _set_up_logging(**_: Any) -> None:
     configure_logging(settings)
 
 
-@signals.worker_shutting_down.connect
-def _stop_jobs_in_time(**_: Any) -> None:
-    runtime.stop_jobs_after(settings.shutdown_grace_seconds)
-
-
-@signals.worker_shutdown.connect
-@signals.worker_process_shutdown.connect
-def _close_runtime(**_: Any) -> None:
-    runtime.close()
+@signals.celeryd_init.connect
+def _load_tasks(**_: Any) -> None:
+    # Only a worker needs the tasks and all that they import; beat starts in a fraction of the time and memory.
+    for module in ("workers.tasks.ingestion", "workers.tasks.upkeep", "workers.shutdown"):
+        app.loader.import_task_module(module)
