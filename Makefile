@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check format lint types imports audit licences bench-ingest eval migrate lock clean
+.PHONY: help setup demo dev test check format lint types imports audit licences bench-ingest bench-vectors eval migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -48,6 +48,10 @@ licences: setup ## list the licences of the locked packages and refuse unexpecte
 bench-ingest: setup ## ingest beside LightRAG's own server (DATA= ROWS=a,b,c ROUNDS=1 GROW=1 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.ingest $(if $(DATA),--data "$(DATA)") $(if $(ROWS),--rows $(ROWS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(GROW),--grow) $(if $(WRITE),--write docs/bench-ingest.md)
+
+bench-vectors: setup ## what an ANN index costs and saves by a workspace's size (DIMENSIONS=a,b SIZES=a,b INDEX_UP_TO=n)
+	@$(BIN)/python -m bench.vectors $(if $(DIMENSIONS),--dimensions $(DIMENSIONS)) $(if $(SIZES),--sizes $(SIZES)) \
+		$(if $(INDEX_UP_TO),--index-up-to $(INDEX_UP_TO))
 
 eval: setup ## measure retrieval: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile; writes docs/evaluation.md
 	@$(BIN)/python -m bench.eval --data $(or $(DATA),tests/data/retrieval) --modes "$(MODES)" --sets "$(SETS)" \

@@ -44,7 +44,7 @@ class VectorPartitions:
         """Make the workspace's partition, or drop it if the workspace is gone, within this unit of work. Safe to repeat.
 
         Others may read and write meanwhile; at the end they are held up for a moment. Raises the driver's error, with
-        nothing changed, if they do not let go of the table within two seconds.
+        nothing changed, if they do not let go of the table within a second.
         """
         await self._session.execute(text(f"SET LOCAL statement_timeout = '{TEND_TIMEOUT}'"))
         statement = text("SELECT tend_vector_partition(:table_name, :workspace_id)")

@@ -51,10 +51,14 @@ $$
 # to bring the copy up to date, to delete the originals and to read the shared partition once (which ATTACH does).
 # The parent is locked before its partitions, as statements do, and `passages` before both, as ingestion does. Whoever
 # waits for the parent plans anew afterwards; a lock on partitions alone would let it write to the wrong one.
+# Waiting for the first locks ends before Postgres looks for deadlocks (1 s), so that this gives way and no writer is
+# sacrificed; waiting for a partition, which only autovacuum can hold then, is long enough for that to be called off.
+# The index is built by one process: helpers would need shared memory that containers often lack, and nobody waits for it.
 TEND_VECTOR_PARTITION = """
 CREATE FUNCTION tend_vector_partition(table_name text, wanted uuid) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = public, pg_temp SET lock_timeout = '2s' SET maintenance_work_mem = '256MB' AS $$
+SET search_path = public, pg_temp SET lock_timeout = '900ms'
+SET maintenance_work_mem = '256MB' SET max_parallel_maintenance_workers = 0 AS $$
 DECLARE
   parent record;
   policy record;
@@ -80,6 +84,7 @@ BEGIN
   SELECT number INTO own_number FROM workspaces WHERE id = wanted;
   IF NOT FOUND AND own IS NOT NULL THEN
     EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent.name);
+    SET LOCAL lock_timeout = '3s';
     EXECUTE format('DROP TABLE %s', own);
     RETURN 'dropped';
   END IF;
@@ -100,6 +105,7 @@ BEGIN
         LOCK TABLE passages IN SHARE ROW EXCLUSIVE MODE;
       END IF;
       EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent.name);
+      SET LOCAL lock_timeout = '3s';
       EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', parent.rest);
     END IF;
     -- What has changed or gone since the pass before, and then what is new.
