@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -75,7 +76,7 @@ async def test_work_stops_when_its_lease_is_gone() -> None:
 
 
 async def test_work_goes_on_while_the_database_is_away_for_less_than_the_lease() -> None:
-    answers = iter([OSError(), OSError(), True])
+    answers: Iterator[OSError | bool] = iter([OSError(), OSError(), True])
 
     async def extend() -> bool:
         answer = next(answers, True)

@@ -56,7 +56,7 @@ class Uploads:
         content: bytes | str,
         filename: str = "a.txt",
         *,
-        engines: tuple[Engine, ...] = ("lazy",),
+        engines: tuple[str, ...] = ("lazy",),
     ) -> Upload:
         """Original, rows, and an index state per engine; no job is sent."""
         blob_id = uuid4()
