@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -63,9 +64,10 @@ async def test_long_call_renews_its_slot(redis: Redis, monkeypatch: pytest.Monke
     monkeypatch.setattr(limits_module, "LEASE_SECONDS", 2)
     key = "trellis:model-slots:stub-chat"
     async with ModelLimits(redis, chat_profile("http://x", max_concurrency=1)).call(1):
-        [(slot, ends_at)] = await redis.zrange(key, 0, -1, withscores=True)
+        found: Any = await redis.zrange(key, 0, -1, withscores=True)
+        [(slot, ends_at)] = found
         async with asyncio.timeout(30):
-            while await redis.zscore(key, slot) <= ends_at:  # noqa: ASYNC110 - Redis tells nobody
+            while (await redis.zscore(key, slot) or 0) <= ends_at:  # noqa: ASYNC110 - Redis tells nobody
                 await asyncio.sleep(0.05)
 
 

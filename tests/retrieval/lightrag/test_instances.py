@@ -15,11 +15,12 @@ import pytest
 from lightrag.kg import shared_storage
 
 from app.db.vector_tables import DimensionMismatch
+from app.retrieval.contract import SearchRequest
 from app.retrieval.lightrag.graph_store import EngineTablesMissing
 from app.retrieval.lightrag.index import GraphIndexer
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase
-from app.retrieval.lightrag.search import GraphSearch, SearchRequest
+from app.retrieval.lightrag.search import GraphSearch
 from app.retrieval.lightrag.stores import UNITS
 from app.settings import Settings
 from tests.factories import Tenancy
