@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.db.session import SystemSession
 
-# Comparing all of up to so many vectors of a workspace is fast enough (`make bench-vectors`, DECISIONS.md 9); beyond, the
+# Comparing all of up to so many vectors of a workspace is fast enough (`make bench-vectors`, DECISIONS.md 17); beyond, the
 # workspace gets a partition with an HNSW index, which makes each insert several times dearer.
 OWN_INDEX_ROWS = 10_000
 # Copying and indexing a large workspace takes minutes, in which nobody waits for it.

@@ -58,7 +58,8 @@ TEND_VECTOR_PARTITION = """
 CREATE FUNCTION tend_vector_partition(table_name text, wanted uuid) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp SET lock_timeout = '900ms'
-SET maintenance_work_mem = '256MB' SET max_parallel_maintenance_workers = 0 AS $$
+SET maintenance_work_mem = '256MB' SET max_parallel_maintenance_workers = 0
+SET enable_nestloop = off AS $$
 DECLARE
   parent record;
   policy record;
@@ -108,7 +109,8 @@ BEGIN
       SET LOCAL lock_timeout = '3s';
       EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', parent.rest);
     END IF;
-    -- What has changed or gone since the pass before, and then what is new.
+    -- What has changed or gone since the pass before, and then what is new. Statistics that do not know the workspace yet
+    -- make loops within loops look cheap: 12 s under the locks for 5,000 rows, 0.1 s without.
     EXECUTE format('DELETE FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s r WHERE r.%I = %L AND r.%I = o.%I AND r *= o)',
                    own, parent.rest, parent.key, parent.value, parent.id, parent.id);
     EXECUTE format('INSERT INTO %s SELECT r.* FROM %s r WHERE r.%I = %L
