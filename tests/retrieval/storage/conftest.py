@@ -1,10 +1,13 @@
 """The engine's pool and pairs of workspaces, one for LightRAG's own storages and one for units of work."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lightrag import operate, utils
 from lightrag.kg.postgres_impl import ClientManager
 
 from app.db.provision import DatabaseUrls
@@ -31,6 +34,23 @@ async def own_engine_database(settings: Settings) -> AsyncIterator[EngineDatabas
 
 
 OpenEngine = Callable[..., Awaitable[Engine]]
+
+
+class StoppedClock:
+    """The module `time` with a clock that stands still."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+    def time(self) -> float:
+        return 1_800_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    # LightRAG orders what chunks said by the second in which they were answered.
+    for module in (utils, operate):
+        monkeypatch.setattr(module, "time", StoppedClock())
 
 
 @pytest.fixture(scope="module")

@@ -311,3 +311,24 @@ async def add_version(owner_url: str, ref: WorkspaceRef, version_id: UUID, *, ch
         )
     finally:
         await connection.close()
+
+
+async def space_out_answers(owner_url: str, *engines: Engine) -> None:
+    """Give cached answers times of their own, in the order of their keys.
+
+    LightRAG's rebuild orders what chunks said by the second in which they were answered, and ties by the order of a set;
+    neither is the storages' doing.
+    """
+    connection = await asyncpg.connect(owner_url)
+    try:
+        for engine in engines:
+            await connection.execute(_SPACE_OUT, engine.ref.engine_name)
+    finally:
+        await connection.close()
+
+
+_SPACE_OUT = """
+UPDATE lightrag_llm_cache k SET create_time = timestamp '2026-01-01' + numbered.n * interval '1 minute'
+  FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM lightrag_llm_cache WHERE workspace = $1) numbered
+ WHERE k.workspace = $1 AND k.id = numbered.id
+"""

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.db.provision import DatabaseUrls
 from tests.retrieval.storage.conftest import OpenEngine
-from tests.retrieval.storage.harness import Engine, differences, make_documents, table_rows
+from tests.retrieval.storage.harness import Engine, differences, make_documents, space_out_answers, table_rows
 
 
 async def test_inserts_leave_the_same_rows(open_one: OpenEngine, urls: DatabaseUrls) -> None:
@@ -48,6 +48,7 @@ async def test_every_operation_leaves_the_same_rows(open_one: OpenEngine, urls: 
         for document in ids:
             await engine.insert(document)
     for method, arguments, read_ahead in steps:
+        await space_out_answers(urls.owner, stock, unit)
         for engine in (stock, unit):
             await engine.change(method, *arguments, read_ahead=read_ahead)
         await _require_same(stock, unit, urls, method)

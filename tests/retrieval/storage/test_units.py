@@ -32,6 +32,7 @@ from tests.retrieval.storage.harness import (
     differences,
     hold_lease,
     make_documents,
+    space_out_answers,
     table_rows,
 )
 
@@ -289,8 +290,11 @@ async def test_replacing_a_document_is_one_write(open_one: OpenEngine, urls: Dat
     *others, old, new = documents
     for one in (stock, engine):
         one.chunks.update(documents)
-        for document in [*others, old]:
+        for document in [*others, old, new]:
             await one.insert(document)
+        # Its answers stay, so that their times can be settled.
+        await one.change("adelete_by_doc_id", new)
+    await space_out_answers(urls.owner, stock, engine)
     await stock.insert(new)
     await stock.change("adelete_by_doc_id", old)
     async with engine.unit() as unit:
