@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 
 from app.api.health import router as health
 from app.api.middleware import BodyLimit, RequestContext
@@ -38,8 +39,9 @@ def create_app(container: Container | None = None) -> FastAPI:
             app.state.container = opened
             yield
 
-    app = FastAPI(
-        title="Trellis", version="1", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False,
+    # Its documentation page loads nothing from elsewhere.
+    app = FastAPIOffline(
+        title="Trellis", version="1", redoc_url=None, description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False,
         openapi_tags=[
             {"name": "workspaces", "description": "A corpus: the unit of isolation."},
             {"name": "documents", "description": "Upload, status, originals and passages."},
