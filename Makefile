@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check format lint types imports audit licences bench-ingest bench-vectors eval migrate lock clean
+.PHONY: help setup demo dev test check format lint types imports audit licences bench-ingest bench-query bench-vectors eval migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,10 @@ bench-vectors: setup ## what an ANN index costs and saves by a workspace's size 
 eval: setup ## measure retrieval: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile; writes docs/evaluation.md
 	@$(BIN)/python -m bench.eval --data $(or $(DATA),tests/data/retrieval) --modes "$(MODES)" --sets "$(SETS)" \
 		--questions $(or $(QUESTIONS),0) --embedding $(or $(EMBEDDING),offline-use)
+
+bench-query: setup ## ask for context beside LightRAG's own call, on the same tables (DATA= SIZES=100,200 WRITE=1)
+	@$(BIN)/python -m bench.sidebyside.query $(if $(DATA),--data "$(DATA)") $(if $(SIZES),--sizes $(SIZES)) \
+		$(if $(WRITE),--write docs/bench-query.md)
 
 migrate: setup ## bring the database of TRELLIS_* settings to the newest schema
 	@$(BIN)/trellis migrate
