@@ -1,7 +1,8 @@
 """What an upload takes in, and what it refuses before anything is stored."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.domain.documents.upload import Upload, UploadService
 from app.domain.tenants.records import Role
+from app.jobs import Job
 from app.main import create_app
 from tests.api.conftest import Connect
 from tests.api.documents import queued_jobs, upload_text
@@ -161,6 +163,24 @@ async def test_no_object_is_left_when_the_rows_cannot_be_written(
     with pytest.raises(DBAPIError):  # Postgres stores no such character; the routes refuse it before
         await service.upload(tenancy.tenant_id, workspace_id, [upload], {"a": "\x00"})
     assert stored_files(container, tenancy) == []
+
+
+async def test_an_upload_that_is_cut_off_after_its_commit_keeps_its_original(
+    container: Container, tenancy: Tenancy, workspace_id: WorkspaceId
+) -> None:
+    async def cut_off(_: Sequence[Job]) -> None:
+        raise asyncio.CancelledError
+
+    database = Database(container.settings.database_url.get_secret_value(), pool_size=1, publish=cut_off)
+    service = UploadService(database, container.blobs, max_upload_bytes=100)
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"text"
+
+    with pytest.raises(asyncio.CancelledError):
+        await service.upload(tenancy.tenant_id, workspace_id, [Upload("t", "t.txt", None, 4, b"text", content)], {})
+    await database.close()
+    assert [path.read_bytes() for path in stored_files(container, tenancy)] == [b"text"]
 
 
 @pytest.mark.parametrize(

@@ -59,16 +59,23 @@ class UploadService:
             refuse_deleting((await WorkspaceRepository(session).get(workspace_id)).row)
         media_types = [self._check(upload) for upload in uploads]
         written: list[_Accepted] = []
+        orphans: list[str] = []
         try:
             for upload, media_type in zip(uploads, media_types, strict=True):
                 blob_id = uuid4()
                 stored = await self._blobs.put(blob_key(tenant_id, workspace_id, blob_id), upload.open())
+                orphans.append(stored.key)
                 written.append(_Accepted(upload, media_type, blob_id, stored))
-            return await self._write_rows(tenant_id, workspace_id, written, metadata)
+            async with self._database.tenant(tenant_id) as session:
+                records = await self._write_rows(session, workspace_id, written, metadata)
+                # What comes next is the commit, which may succeed although its answer is lost: rather an object too
+                # many than a document without its original.
+                orphans.clear()
+            return records
         except BaseException:
-            # The rows are not there, so nothing else would ever remove these objects.
+            # There are no rows, so nothing else would ever remove these objects.
             with suppress(BlobStoreUnavailable):
-                await self._blobs.delete([item.stored.key for item in written])
+                await self._blobs.delete(orphans)
             raise
 
     def _check(self, upload: Upload) -> str:
@@ -88,14 +95,13 @@ class UploadService:
         return f"{media_type}; charset={charset}" if charset and found.container == "text" else media_type
 
     async def _write_rows(
-        self, tenant_id: TenantId, workspace_id: WorkspaceId, written: Sequence[_Accepted], metadata: dict[str, Any]
+        self, session: TenantSession, workspace_id: WorkspaceId, written: Sequence[_Accepted], metadata: dict[str, Any]
     ) -> Sequence[DocumentRecord]:
-        async with self._database.tenant(tenant_id) as session:
-            # Locked, so that the profile cannot change between reading its hash and storing the versions.
-            workspace = (await WorkspaceRepository(session).get(workspace_id, for_update=True)).row
-            refuse_deleting(workspace)
-            documents = [await self._write_row(session, workspace, item, metadata) for item in written]
-            return await DocumentRepository(session, workspace_id).get_many(documents)
+        # Locked, so that the profile cannot change between reading its hash and storing the versions.
+        workspace = (await WorkspaceRepository(session).get(workspace_id, for_update=True)).row
+        refuse_deleting(workspace)
+        documents = [await self._write_row(session, workspace, item, metadata) for item in written]
+        return await DocumentRepository(session, workspace_id).get_many(documents)
 
     async def _write_row(
         self, session: TenantSession, workspace: Workspace, item: _Accepted, metadata: dict[str, Any]
