@@ -1,18 +1,21 @@
 """Cursor pagination: a page and an opaque cursor. A cursor holds sort keys only, every query filters by tenant anew."""
 
-import binascii
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
+from app.api.fields import Prose
 from app.errors import Invalid
 
 Item = TypeVar("Item")
+
+# Only what Postgres can compare with: no U+0000, no half of a surrogate pair.
+_keys: TypeAdapter[list[str]] = TypeAdapter(list[Prose])
 
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 Cursor = Annotated[
@@ -41,11 +44,11 @@ def encode_cursor(*keys: str) -> str:
 def decode_cursor(cursor: str, keys: int) -> tuple[str, ...]:
     """The sort keys in `cursor`; raises InvalidCursor unless there are `keys` of them."""
     try:
-        found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, binascii.Error):
-        found = None
-    if not isinstance(found, list) or len(found) != keys or not all(isinstance(key, str) for key in found):
-        raise InvalidCursor("Use `next_cursor` of an earlier answer as it is.")
+        found = _keys.validate_json(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError:
+        found = []
+    if len(found) != keys:
+        raise _invalid()
     return tuple(found)
 
 
@@ -59,6 +62,10 @@ def decode_position(cursor: str | None) -> tuple[datetime, UUID] | None:
         return None
     created_at, row_id = decode_cursor(cursor, 2)
     try:
-        return datetime.fromisoformat(created_at), UUID(row_id)
-    except ValueError:
-        raise InvalidCursor("Use `next_cursor` of an earlier answer as it is.") from None
+        return datetime.fromisoformat(created_at).astimezone(UTC), UUID(row_id)
+    except (ValueError, OverflowError):
+        raise _invalid() from None
+
+
+def _invalid() -> InvalidCursor:
+    return InvalidCursor("Use `next_cursor` of an earlier answer as it is.")

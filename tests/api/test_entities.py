@@ -1,6 +1,7 @@
 """Entities over HTTP."""
 
 import asyncio
+from base64 import urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote
 
@@ -73,6 +74,12 @@ async def test_an_unknown_name_is_404(client: httpx.AsyncClient, url: str) -> No
     for name in ("Nobody", "a/b", "merge", "../x", "😀", "x" * 512):
         response = await client.get(f"{url}/{quote(name, safe='')}")
         assert (response.status_code, response.json()["code"]) == (404, "entity_not_found"), name
+
+
+@pytest.mark.parametrize("name", ["\\u0000", "\\ud800"])
+async def test_a_cursor_that_holds_no_name_is_refused(client: httpx.AsyncClient, url: str, name: str) -> None:
+    response = await client.get(url, params={"cursor": urlsafe_b64encode(f'["{name}"]'.encode()).decode()})
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_cursor")
 
 
 @pytest.mark.parametrize("name", ["%00", "a%09b", "x" * 600])

@@ -1,5 +1,8 @@
 """Workspaces over HTTP."""
 
+from base64 import urlsafe_b64encode
+from uuid import uuid4
+
 import httpx
 import pytest
 
@@ -112,7 +115,22 @@ async def test_pages_follow_each_other_without_gaps(client: httpx.AsyncClient) -
     assert listed == made
 
 
-@pytest.mark.parametrize("cursor", ["x", "W10", "WyJhIiwiYiJd", "%%%"])
+def cursor_of(content: str) -> str:
+    return urlsafe_b64encode(content.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "x",
+        "%%%",
+        cursor_of("[]"),
+        cursor_of('["a","b"]'),
+        cursor_of("[" * 1490),
+        cursor_of(f'["0001-01-01T00:00:00+14:00","{uuid4()}"]'),
+    ],
+    ids=["no base64", "no letters", "no keys", "other keys", "nested", "before all time"],
+)
 async def test_an_invented_cursor_is_refused(client: httpx.AsyncClient, cursor: str) -> None:
     response = await client.get("/v1/workspaces", params={"cursor": cursor})
     assert (response.status_code, response.json()["code"]) == (422, "invalid_cursor")
