@@ -1,6 +1,5 @@
 """Chat over any OpenAI-compatible endpoint."""
 
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, cast
 
@@ -45,12 +44,11 @@ class OpenAIChat:
     ) -> ChatReply:
         """Raises `ModelRefused` where the provider itself says that the model declined."""
         asked = _count(messages)
-        started = time.perf_counter()
         with translated_errors(self.profile):
             async with self.limits.call(asked):
                 completion: ChatCompletion = await self._create(messages, json_mode, max_tokens)
         reply = self._reply(completion, asked)
-        self._record(reply, asked, purpose, started)
+        self._record(reply, asked, purpose)
         refusal = completion.choices[0].message.refusal
         if refusal or reply.finish_reason == "content_filter":
             raise ModelRefused(f"The model '{self.profile.name}' refused the task.", profile=self.profile.name)
@@ -60,7 +58,6 @@ class OpenAIChat:
         self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
     ) -> AsyncIterator[str]:
         asked = _count(messages)
-        started = time.perf_counter()
         pieces: list[str] = []
         usage: CompletionUsage | None = None
         finish_reason: str | None = None
@@ -76,7 +73,7 @@ class OpenAIChat:
                             pieces.append(choice.delta.content)
                             yield choice.delta.content
         reply = _with_usage("".join(pieces), usage, asked, finish_reason)
-        self._record(reply, asked, purpose, started)
+        self._record(reply, asked, purpose)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -116,14 +113,13 @@ class OpenAIChat:
         choice = completion.choices[0]
         return _with_usage(choice.message.content or "", completion.usage, asked, choice.finish_reason)
 
-    def _record(self, reply: ChatReply, asked: int, purpose: Purpose, started: float) -> None:
+    def _record(self, reply: ChatReply, asked: int, purpose: Purpose) -> None:
         self.limits.owe(reply.tokens_out + max(0, reply.tokens_in - asked))
         record_call(
             self.profile,
             purpose,
             tokens_in=reply.tokens_in,
             tokens_out=reply.tokens_out,
-            milliseconds=(time.perf_counter() - started) * 1000,
             is_estimated=reply.is_estimated,
         )
 

@@ -1,7 +1,6 @@
 """Embeddings over any OpenAI-compatible endpoint."""
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
@@ -58,7 +57,6 @@ class OpenAIEmbeddings:
     async def _embed_batch(
         self, texts: Sequence[str], rows: list[int], tokens: int, purpose: Purpose, vectors: Vectors
     ) -> None:
-        started = time.perf_counter()
         with translated_errors(self.profile):
             async with self.limits.call(tokens):
                 response = await self._client.embeddings.create(
@@ -72,7 +70,6 @@ class OpenAIEmbeddings:
             purpose,
             tokens_in=used or tokens,
             tokens_out=0,
-            milliseconds=(time.perf_counter() - started) * 1000,
             is_estimated=not used,
         )
         vectors[rows] = self._checked(response, len(rows))

@@ -15,7 +15,6 @@ class UsageTotal:
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    milliseconds: float = 0.0
     is_estimated: bool = False  # at least one call's tokens were counted here
 
 
@@ -24,7 +23,6 @@ class UsageMeter:
     """What was used while the meter was open, by profile and purpose."""
 
     totals: dict[tuple[ModelProfile, Purpose], UsageTotal] = field(default_factory=dict)
-    used_offline: bool = False  # some reply came from the offline pair
 
     @property
     def calls(self) -> int:
@@ -45,16 +43,13 @@ class UsageMeter:
         return sum(total.tokens_out for total in self.totals.values())
 
     def add(
-        self, profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, milliseconds: float,
-        is_estimated: bool,
-    ) -> None:  # fmt: skip
+        self, profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, is_estimated: bool
+    ) -> None:
         total = self.totals.setdefault((profile, purpose), UsageTotal())
         total.calls += 1
         total.tokens_in += tokens_in
         total.tokens_out += tokens_out
-        total.milliseconds += milliseconds
         total.is_estimated = total.is_estimated or is_estimated
-        self.used_offline = self.used_offline or profile.is_offline
 
 
 _meters: ContextVar[tuple[UsageMeter, ...]] = ContextVar("usage_meters", default=())
@@ -72,11 +67,8 @@ def meter_usage() -> Iterator[UsageMeter]:
 
 
 def record_call(
-    profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, milliseconds: float, is_estimated: bool
+    profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, is_estimated: bool
 ) -> None:
     """Report one answered call to the open meters; with none open the call is not counted."""
     for meter in _meters.get():
-        meter.add(
-            profile, purpose,
-            tokens_in=tokens_in, tokens_out=tokens_out, milliseconds=milliseconds, is_estimated=is_estimated,
-        )  # fmt: skip
+        meter.add(profile, purpose, tokens_in=tokens_in, tokens_out=tokens_out, is_estimated=is_estimated)

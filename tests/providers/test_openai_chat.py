@@ -23,7 +23,6 @@ async def test_reply_carries_text_usage_and_reason_to_stop(stub_llm: StubServer,
     assert not reply.is_estimated
     assert (meter.calls, meter.tokens_in, meter.tokens_out) == (1, reply.tokens_in, reply.tokens_out)
     assert [purpose for _, purpose in meter.totals] == [Purpose.ANSWER]
-    assert not meter.used_offline
 
 
 async def test_usage_is_estimated_where_the_endpoint_reports_none(redis: object, factory: ModelFactory) -> None:

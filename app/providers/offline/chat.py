@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
@@ -43,14 +42,10 @@ class OfflineChat:
         max_tokens: int | None = None,  # noqa: ARG002
     ) -> ChatReply:
         """`max_tokens` is ignored: a reply of rules is as long as it has to be, and never cut off."""
-        started = time.perf_counter()
         text = await asyncio.to_thread(_reply, messages, json_mode)
         tokens_in = sum(count_tokens(message.content) for message in messages)
         tokens_out = count_tokens(text)
-        record_call(
-            self.profile, purpose, tokens_in=tokens_in, tokens_out=tokens_out,
-            milliseconds=(time.perf_counter() - started) * 1000, is_estimated=False,
-        )  # fmt: skip
+        record_call(self.profile, purpose, tokens_in=tokens_in, tokens_out=tokens_out, is_estimated=False)
         return ChatReply(text, tokens_in, tokens_out, is_estimated=False, finish_reason="stop")
 
     async def stream(

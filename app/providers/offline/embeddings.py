@@ -4,7 +4,6 @@ import asyncio
 import importlib
 import importlib.util
 import os
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -109,7 +108,6 @@ class OfflineEmbeddings:
         return self._model.dimension
 
     async def embed(self, texts: Sequence[str], *, role: EmbeddingRole) -> Vectors:
-        started = time.perf_counter()
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         rows = [row for row, text in enumerate(texts) if text.strip()]
         loop = asyncio.get_running_loop()
@@ -122,7 +120,6 @@ class OfflineEmbeddings:
             Purpose.EMBED_QUERY if role == "query" else Purpose.EMBED_DOCUMENT,
             tokens_in=sum(count_tokens(text) for text in texts),
             tokens_out=0,
-            milliseconds=(time.perf_counter() - started) * 1000,
             is_estimated=False,
         )
         return vectors

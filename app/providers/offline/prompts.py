@@ -45,8 +45,7 @@ class SummaryTask:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTask:
-    query: str
-    has_context: bool
+    """A question to answer, which no rule can."""
 
 
 Task = ExtractionTask | GleaningTask | KeywordsTask | SummaryTask | AnswerTask
@@ -69,7 +68,7 @@ def read_task(messages: Sequence[ChatMessage]) -> Task:
         return KeywordsTask(query[1].strip())
     if "Description List:" in prompt and (name := _SUMMARY_NAME.search(prompt)):
         return SummaryTask(name[1].strip(), _descriptions(prompt.split("Description List:", 1)[1]))
-    return AnswerTask(prompt, "---Context---" in system)
+    return AnswerTask()
 
 
 def _number(pattern: re.Pattern[str], text: str, default: int) -> int:

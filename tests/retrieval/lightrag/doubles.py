@@ -55,7 +55,7 @@ class WordEmbedding:
 
             raise ModelUnavailable("the embedding model is down", status=503)
         purpose = Purpose.EMBED_QUERY if role == "query" else Purpose.EMBED_DOCUMENT
-        record_call(self.profile, purpose, tokens_in=1, tokens_out=0, milliseconds=0, is_estimated=True)
+        record_call(self.profile, purpose, tokens_in=1, tokens_out=0, is_estimated=True)
         return np.stack([self.vector(found) for found in texts])
 
     def vector(self, found: str) -> Vectors:
@@ -103,7 +103,7 @@ class NameChat:
             raise
         finally:
             self.waiting -= 1
-        record_call(self.profile, purpose, tokens_in=10, tokens_out=5, milliseconds=0, is_estimated=True)
+        record_call(self.profile, purpose, tokens_in=10, tokens_out=5, is_estimated=True)
         return ChatReply(self.answer(purpose, prompt, found[1] if found else ""), 10, 5, True, "stop")
 
     def answer(self, purpose: Purpose, prompt: str, passage: str) -> str:
