@@ -19,7 +19,7 @@ refuse_engine_hijack()
 settings = Settings()
 
 # The longest that one job can take: its stages have time limits of their own, and embedding gets the rest.
-HARD_LIMIT_SECONDS = (
+LONGEST_JOB_SECONDS = (
     settings.parse_timeout_seconds + settings.extract_timeout_seconds + settings.merge_timeout_seconds + 1800
 )
 
@@ -45,7 +45,7 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     # A delivery that is repeated while its job still runs would find it claimed; later is cheaper than too early.
     broker_transport_options={
-        "visibility_timeout": HARD_LIMIT_SECONDS + 600,
+        "visibility_timeout": LONGEST_JOB_SECONDS + 600,
         "queue_order_strategy": "priority",
         "socket_connect_timeout": 5,
     },

@@ -11,7 +11,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 TenantId = NewType("TenantId", UUID)
 WorkspaceId = NewType("WorkspaceId", UUID)
 
-Timestamp = Annotated[datetime, mapped_column(DateTime(timezone=True))]
 CreatedAt = Annotated[datetime, mapped_column(DateTime(timezone=True), server_default=func.now())]
 
 NAMING = {

@@ -27,8 +27,3 @@ class SearchRegistry:
                 mode=mode,
             )
         return self._searches[engine]
-
-
-def modes_of(engines: Sequence[str]) -> list[str]:
-    """The modes that a workspace with these engines can be asked in."""
-    return [mode for mode, engine in MODES.items() if engine in engines]

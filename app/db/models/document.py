@@ -70,9 +70,6 @@ class Version(Base, TenantEntity):
     created_at: Mapped[CreatedAt]
 
 
-INDEX_STATES = ("queued", "running", "ready", "partial", "failed", "cancelled")
-
-
 class IndexState(Base, TenantRow):
     """How far one engine is with one version. Each transition is a guarded UPDATE in app/domain/ingestion."""
 

@@ -8,8 +8,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base, CreatedAt, TenantEntity, tenant_reference
 
-ROLES = ("reader", "editor", "admin")
-
 
 class Tenant(Base):
     """A customer of the SaaS that runs Trellis."""

@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, Uuid, column, func, insert, literal, select, table, tuple_, update
+from sqlalchemy import ColumnElement, Select, Text, Uuid, column, func, insert, literal, select, table, tuple_
 
-from app.db.models import Blob, Chunk, CorpusVersion, Document, IndexState, LiveVersion, Passage, Version, Workspace
+from app.db.models import Blob, Chunk, Document, IndexState, LiveVersion, Passage, Version, Workspace
 from app.db.repository import TenantRepository
 from app.db.session import TenantSession
 from app.domain.documents.errors import DocumentNotFound
 from app.domain.documents.records import FINAL_STATUSES, ChunkFailure, DocumentFilter, DocumentRecord, Status
+from app.domain.ingestion.repository import bumping_corpus
 
 # The view that defines a document's status and its newest version.
 statuses = table(
@@ -136,11 +137,7 @@ class DocumentRepository(TenantRepository):
 
     async def bump_corpus_version(self) -> None:
         """Say that queries may see something else now; call it last in a transaction, for it locks the row."""
-        await self.session.execute(
-            update(CorpusVersion)
-            .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == self.workspace_id)
-            .values(version=CorpusVersion.version + 1)
-        )
+        await self.session.execute(bumping_corpus(self.session.tenant_id, self.workspace_id))
 
     def _mine(self) -> tuple[ColumnElement[bool], ...]:
         return (Document.tenant_id == self.session.tenant_id, Document.workspace_id == self.workspace_id)

@@ -1,6 +1,6 @@
 """Queries of ingestion: versions with their surroundings, chunks, live pointers, and what a purge has to find."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from uuid import UUID
 
 from sqlalchemy import TextClause, Update, delete, select, text, update
@@ -81,11 +81,6 @@ class IngestionRepository(TenantRepository):
         if state is None:
             return None
         return Claim(state.tenant_id, state.workspace_id, version_id, engine, owner, state.attempts)
-
-    async def list_states(self, version_id: UUID) -> Sequence[IndexState]:
-        """A version's index states, lazy last, so that a graph is never judged before its text."""
-        query = self.rows(IndexState, IndexState.version_id == version_id).order_by(IndexState.engine)
-        return (await self.session.scalars(query)).all()
 
     async def describe_text(self, version_id: UUID, facts: TextFacts) -> None:
         await self.session.execute(

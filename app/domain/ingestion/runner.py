@@ -13,6 +13,7 @@ from app.retrieval.contract import WorkspaceBusy
 logger = structlog.stdlib.get_logger(__name__)
 
 BUSY_SECONDS = 2.0
+PURGE_RUNS = 5
 
 
 class JobRunner:
@@ -58,6 +59,3 @@ class JobRunner:
             await self._attempts.hand_back(job, owner)
             return False
         return True
-
-
-PURGE_RUNS = 5

@@ -57,12 +57,6 @@ class WorkspaceRepository(TenantRepository):
         self.session.add(WorkspaceLease(tenant_id=workspace.tenant_id, workspace_id=workspace.id))
         await self.session.flush()
 
-    async def corpus_version(self, workspace_id: UUID) -> int:
-        found = await self.session.scalar(self.rows(CorpusVersion, CorpusVersion.workspace_id == workspace_id))
-        if found is None:
-            raise WorkspaceNotFound.of(workspace_id)
-        return found.version
-
     async def model_id(self, name: str, role: str) -> UUID:
         """Raises UnknownModel, naming those there are."""
         profiles = await self.session.scalars(select(ModelProfile).where(ModelProfile.role == role))
