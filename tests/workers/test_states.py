@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from app.db.session import Database
 from app.domain.ingestion.attempts import Attempts
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.process import VersionProcessor
+from app.domain.ingestion.purge_repository import StaleWork
 from app.domain.ingestion.states import Claim, ClaimLost, Ended, IndexStates
 from app.domain.ingestion.sweeper import Sweeper
 from app.jobs import IndexGraph, Job, ProcessVersion
@@ -133,13 +135,18 @@ async def test_the_sweeper_sends_what_stood_still_and_not_again_at_once(
         await asyncio.sleep(0.6)
         await Sweeper(database, hasty, nothing_waits).sweep()
         mine = [job for job in sent if job.tenant_id == uploads.tenant_id]
-        assert set(mine) == {upload.process, upload.index_graph}
+        assert mine == [upload.process]  # the graph has to wait for the text
         sent.clear()
         await Sweeper(database, hasty, nothing_waits).sweep()
         assert [job for job in sent if job.tenant_id == uploads.tenant_id] == []
-        await claim(uploads, upload, "dies", lease_seconds=0)
+        held = await claim(uploads, upload, "dies", lease_seconds=0)
         await Sweeper(database, hasty, nothing_waits).sweep()
         assert upload.process in sent
+        await take_step(uploads, lambda states, claim: states.finish(claim, "ready"), held)
+        sent.clear()
+        await asyncio.sleep(0.6)
+        await Sweeper(database, hasty, nothing_waits).sweep()
+        assert [job for job in sent if job.tenant_id == uploads.tenant_id] == [upload.index_graph]
     finally:
         await database.close()
 
@@ -162,6 +169,14 @@ async def test_the_sweeper_adds_nothing_to_a_queue_that_workers_are_behind_with(
     finally:
         await database.close()
     assert sent == []
+
+
+async def test_a_backlog_of_one_kind_hides_no_other(uploads: Uploads, upload: Upload) -> None:
+    deleted = await uploads.add(upload.workspace_id, "Gone soon.")
+    await uploads.begin_deletion(deleted)
+    async with uploads.database.system() as session:
+        found = await StaleWork(session).list(timedelta(0), 1)
+    assert {"lazy", "document"} <= {row.kind for row in found}
 
 
 async def test_jobs_survive_their_way_through_a_message() -> None:

@@ -1,6 +1,7 @@
 """Queries of purges and of the sweeper: what is left of documents, versions and workspaces, and what stood still."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -176,5 +177,6 @@ class StaleWork:
     def __init__(self, session: SystemSession) -> None:
         self._session = session
 
-    async def list(self, requeue_after: Any, max_rows: int) -> Sequence[Any]:
+    async def list(self, requeue_after: timedelta, max_rows: int) -> Sequence[Any]:
+        """Rows (kind, tenant_id, workspace_id, subject_id), at most `max_rows` of each kind, the most urgent first."""
         return (await self._session.execute(STALE_WORK, {"requeue_after": requeue_after, "max_rows": max_rows})).all()

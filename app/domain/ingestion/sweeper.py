@@ -20,7 +20,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # Messages waiting in a queue say that workers are behind, not that anything was lost: more of them would not help.
 MAX_WAITING = 500
-MAX_ROWS = 500
+MAX_ROWS = 500  # of each kind
 
 JOBS: dict[str, type[ProcessVersion] | type[IndexGraph] | type[PurgeDocument] | type[PurgeGraphVersion]] = {
     "lazy": ProcessVersion,
