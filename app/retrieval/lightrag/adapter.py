@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.db.session import Database
 from app.retrieval.lightrag.entities import GraphEntities
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
@@ -18,7 +18,7 @@ from app.settings import Settings
 class GraphEngine:
     """The three capabilities of the graph engine."""
 
-    index: GraphIndexer
+    index: GraphWriter
     search: GraphSearch
     entities: GraphEntities
 
@@ -36,7 +36,7 @@ async def open_graph_engine(
         instances = InstancePool(settings, pool, stores)
         try:
             yield GraphEngine(
-                index=GraphIndexer(pool, instances, stores),
+                index=GraphWriter(pool, instances, stores),
                 search=GraphSearch(pool, database, instances),
                 entities=GraphEntities(pool, instances, stores),
             )

@@ -30,7 +30,7 @@ from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_ment
 from app.retrieval.lightrag.stores import Stores, Write
 
 
-class GraphIndexer:
+class GraphWriter:
     """`GraphIndex` over LightRAG."""
 
     def __init__(self, database: EngineDatabase, instances: InstancePool, stores: Stores) -> None:

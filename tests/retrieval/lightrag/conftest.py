@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.db.session import Database
 from app.db.vector_tables import create_vector_tables
 from app.retrieval.lightrag.entities import GraphEntities
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
@@ -43,8 +43,8 @@ async def instances(settings: Settings, pool: EngineDatabase, stores: Stores) ->
 
 
 @pytest.fixture
-def index(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> GraphIndexer:
-    return GraphIndexer(pool, instances, stores)
+def index(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> GraphWriter:
+    return GraphWriter(pool, instances, stores)
 
 
 @pytest.fixture

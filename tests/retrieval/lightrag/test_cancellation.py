@@ -9,7 +9,7 @@ from app.errors import Unavailable
 from app.providers.contract import Purpose
 from app.retrieval.contract import GRAPH_MODES, MergeRequest, SearchRequest
 from app.retrieval.lightrag.entities import GraphEntities
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, EngineUnavailable, inside
 from app.retrieval.lightrag.search import GraphSearch
 from tests.retrieval.lightrag.doubles import Corpus, ignore
@@ -23,7 +23,7 @@ CHUNKS = [
 
 
 async def test_cancelling_an_extraction_cancels_the_calls_that_are_under_way(
-    index: GraphIndexer, corpus: Corpus
+    index: GraphWriter, corpus: Corpus
 ) -> None:
     version = await corpus.add(*CHUNKS)
     corpus.chat.seconds = 60
@@ -38,9 +38,7 @@ async def test_cancelling_an_extraction_cancels_the_calls_that_are_under_way(
     assert len(corpus.chat.asked) == corpus.chat.profile.max_concurrency
 
 
-async def test_what_was_answered_before_the_cancellation_is_not_asked_again(
-    index: GraphIndexer, corpus: Corpus
-) -> None:
+async def test_what_was_answered_before_the_cancellation_is_not_asked_again(index: GraphWriter, corpus: Corpus) -> None:
     version = await corpus.add(*CHUNKS)
     corpus.chat.seconds = 0.02
     reported = asyncio.Event()
@@ -60,7 +58,7 @@ async def test_what_was_answered_before_the_cancellation_is_not_asked_again(
 
 @pytest.mark.parametrize("milliseconds", [0, 10, 30, 60, 120, 240])
 async def test_an_insert_that_is_cut_off_is_not_seen_and_can_be_done_again(
-    index: GraphIndexer, search: GraphSearch, pool: EngineDatabase, corpus: Corpus, milliseconds: int
+    index: GraphWriter, search: GraphSearch, pool: EngineDatabase, corpus: Corpus, milliseconds: int
 ) -> None:
     version = await corpus.add(*CHUNKS)
     await index.extract(corpus.workspace, version, ignore)
@@ -85,7 +83,7 @@ async def test_an_insert_that_is_cut_off_is_not_seen_and_can_be_done_again(
 
 
 async def test_a_merge_whose_embedding_fails_changes_nothing(
-    index: GraphIndexer, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     version = await corpus.add(*CHUNKS)
     await index.extract(corpus.workspace, version, ignore)

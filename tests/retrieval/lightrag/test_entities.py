@@ -4,7 +4,7 @@ import pytest
 
 from app.retrieval.contract import EntityNotFound, InvalidMerge, MergeRequest, SearchRequest
 from app.retrieval.lightrag.entities import GraphEntities
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.search import GraphSearch
 from tests.retrieval.lightrag.conftest import BOTH_STORES
@@ -27,7 +27,7 @@ HOSTILE = [
 ]
 
 
-async def ingest(index: GraphIndexer, corpus: Corpus, *chunks: str) -> VersionChunks:
+async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
     version = await corpus.add(*chunks)
     await index.extract(corpus.workspace, version, ignore)
     await index.insert(corpus.workspace, version, corpus.lease)
@@ -44,7 +44,7 @@ async def snapshot(pool: EngineDatabase, corpus: Corpus) -> list[object]:
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 async def test_any_name_is_found_again_and_can_be_merged(
-    index: GraphIndexer, entities: GraphEntities, corpus: Corpus, name: str
+    index: GraphWriter, entities: GraphEntities, corpus: Corpus, name: str
 ) -> None:
     corpus.chat.answers["hostile"] = records("a hostile text.", [name, "Plain"])
     await ingest(index, corpus, "a hostile text.")
@@ -60,7 +60,7 @@ async def test_any_name_is_found_again_and_can_be_merged(
 
 
 async def test_lists_go_on_after_a_name_in_code_point_order(
-    index: GraphIndexer, entities: GraphEntities, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, corpus: Corpus
 ) -> None:
     corpus.chat.answers["list"] = records("a list.", ["Zulu", "alpha", "Beta", "Älg", "beta two", "中"])
     await ingest(index, corpus, "a list.")
@@ -74,7 +74,7 @@ async def test_lists_go_on_after_a_name_in_code_point_order(
 
 
 async def test_an_entity_shows_its_relations_and_chunks(
-    index: GraphIndexer, entities: GraphEntities, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, corpus: Corpus
 ) -> None:
     version = await ingest(index, corpus, "Ada Marsh founded Orbit Works.", "Orbit Works builds cranes.")
     found = await entities.get(corpus.workspace, "Orbit Works")
@@ -85,7 +85,7 @@ async def test_an_entity_shows_its_relations_and_chunks(
 
 
 async def test_entities_of_untrusted_versions_are_not_there(
-    index: GraphIndexer, entities: GraphEntities, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, corpus: Corpus
 ) -> None:
     version = await ingest(index, corpus, "Ada Marsh founded Orbit Works.")
     await corpus.trust(version, "failed")
@@ -112,7 +112,7 @@ async def test_entities_of_untrusted_versions_are_not_there(
     ],
 )
 async def test_a_refused_merge_changes_nothing(
-    index: GraphIndexer,
+    index: GraphWriter,
     entities: GraphEntities,
     pool: EngineDatabase,
     corpus: Corpus,
@@ -128,7 +128,7 @@ async def test_a_refused_merge_changes_nothing(
 
 
 async def test_related_entities_merge_without_a_relation_to_themselves(
-    index: GraphIndexer, entities: GraphEntities, search: GraphSearch, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, search: GraphSearch, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     await ingest(index, corpus, "Ann Reed met Annie Reed in Porto.")
     merged = await entities.merge(corpus.workspace, MergeRequest(("Annie Reed",), "Ann Reed"), corpus.lease)
@@ -139,7 +139,7 @@ async def test_related_entities_merge_without_a_relation_to_themselves(
     assert "Ann Reed" in {found.name for found in result.entities}
 
 
-async def test_a_merge_may_make_a_new_name(index: GraphIndexer, entities: GraphEntities, corpus: Corpus) -> None:
+async def test_a_merge_may_make_a_new_name(index: GraphWriter, entities: GraphEntities, corpus: Corpus) -> None:
     await ingest(index, corpus, "Ann Reed met Annie Reed in Porto.")
     request = MergeRequest(("Ann Reed", "Annie Reed"), "Anna Reed")
     merged = await entities.merge(corpus.workspace, request, corpus.lease)
@@ -151,7 +151,7 @@ async def test_a_merge_may_make_a_new_name(index: GraphIndexer, entities: GraphE
 
 
 async def test_a_merged_entity_goes_with_its_last_document(
-    index: GraphIndexer, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     first = await ingest(index, corpus, "Ann Reed lives in Porto.")
     second = await ingest(index, corpus, "Annie Reed works in Braga.")
@@ -165,7 +165,7 @@ async def test_a_merged_entity_goes_with_its_last_document(
 
 
 async def test_an_alias_that_stood_alone_keeps_nothing_of_a_removed_document(
-    index: GraphIndexer, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     corpus.chat.answers["quartz"] = records("Ann Reed knows quartz.", ["Ann Reed"])
     corpus.chat.answers["basalt"] = records("Annie Reed knows basalt.", ["Annie Reed"])

@@ -6,7 +6,7 @@ from app.errors import Unavailable
 from app.providers.contract import ModelNonsense, ModelUnavailable, Purpose
 from app.retrieval.contract import ChunkOutcome, GraphWriteFailed
 from app.retrieval.lightrag.graph_store import GraphStore
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
 from tests.retrieval.lightrag.conftest import BOTH_STORES
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore, records
@@ -17,7 +17,7 @@ ORBIT = "Ada Marsh founded Orbit Works in Lisbon."
 RIVAL = "Orbit Works competes with Tall Pine over harbour cranes."
 
 
-async def ingest(index: GraphIndexer, corpus: Corpus, *chunks: str) -> VersionChunks:
+async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
     version = await corpus.add(*chunks)
     await index.extract(corpus.workspace, version, ignore)
     await index.insert(corpus.workspace, version, corpus.lease)
@@ -38,7 +38,7 @@ async def traces(pool: EngineDatabase, corpus: Corpus, version: VersionChunks) -
 
 
 async def test_insert_merges_what_was_extracted_and_asks_the_model_no_more(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     seen: list[ChunkOutcome] = []
 
@@ -54,7 +54,7 @@ async def test_insert_merges_what_was_extracted_and_asks_the_model_no_more(
     assert set(await nodes(pool, corpus)) == {"Ada Marsh", "Orbit Works", "Lisbon", "Tall Pine"}
 
 
-async def test_extraction_of_what_is_cached_is_reported_without_a_call(index: GraphIndexer, corpus: Corpus) -> None:
+async def test_extraction_of_what_is_cached_is_reported_without_a_call(index: GraphWriter, corpus: Corpus) -> None:
     version = await corpus.add(ORBIT, RIVAL)
     await index.extract(corpus.workspace, version, ignore)
     seen: list[int] = []
@@ -68,7 +68,7 @@ async def test_extraction_of_what_is_cached_is_reported_without_a_call(index: Gr
 
 
 async def test_nonsense_fails_its_chunk_only_and_is_asked_again(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     corpus.chat.answers["Tall Pine"] = "I like trains."
     version = await corpus.add(ORBIT, RIVAL)
@@ -89,14 +89,14 @@ async def test_nonsense_fails_its_chunk_only_and_is_asked_again(
     assert "Tall Pine" in await nodes(pool, corpus)
 
 
-async def test_a_model_that_cannot_be_reached_ends_the_extraction(index: GraphIndexer, corpus: Corpus) -> None:
+async def test_a_model_that_cannot_be_reached_ends_the_extraction(index: GraphWriter, corpus: Corpus) -> None:
     corpus.chat.answers["Orbit"] = ModelUnavailable("the provider answered 503", status=503)
     version = await corpus.add(ORBIT, RIVAL)
     with pytest.raises(Unavailable, match="503"):
         await index.extract(corpus.workspace, version, ignore)
 
 
-async def test_nothing_extracted_is_an_error_of_the_insert(index: GraphIndexer, corpus: Corpus) -> None:
+async def test_nothing_extracted_is_an_error_of_the_insert(index: GraphWriter, corpus: Corpus) -> None:
     version = await corpus.add(ORBIT)
     with pytest.raises(GraphWriteFailed) as caught:
         await index.insert(corpus.workspace, version, corpus.lease)
@@ -104,7 +104,7 @@ async def test_nothing_extracted_is_an_error_of_the_insert(index: GraphIndexer, 
 
 
 async def test_removal_leaves_no_trace_and_keeps_what_others_said(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     first = await ingest(index, corpus, ORBIT)
     second = await ingest(index, corpus, RIVAL)
@@ -118,13 +118,13 @@ async def test_removal_leaves_no_trace_and_keeps_what_others_said(
     assert await nodes(pool, corpus) == {}
 
 
-async def test_removing_what_is_not_there_is_fine(index: GraphIndexer, corpus: Corpus) -> None:
+async def test_removing_what_is_not_there_is_fine(index: GraphWriter, corpus: Corpus) -> None:
     version = await corpus.add(ORBIT)
     await index.remove(corpus.workspace, version.version_id, corpus.lease)
 
 
 async def test_an_insert_over_leftovers_of_itself_works(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     version = await ingest(index, corpus, ORBIT)
     before = await nodes(pool, corpus)
@@ -133,7 +133,7 @@ async def test_an_insert_over_leftovers_of_itself_works(
 
 
 async def test_equal_texts_are_two_versions_and_outlive_each_other(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     first = await ingest(index, corpus, ORBIT)
     second = await ingest(index, corpus, ORBIT)
@@ -153,7 +153,7 @@ async def test_equal_texts_are_two_versions_and_outlive_each_other(
 
 
 async def test_an_embedding_that_fails_is_told_and_leaves_nothing_that_a_later_insert_would_write(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     version = await corpus.add(ORBIT)
     await index.extract(corpus.workspace, version, ignore)
@@ -170,7 +170,7 @@ async def test_an_embedding_that_fails_is_told_and_leaves_nothing_that_a_later_i
 
 
 async def test_clearing_empties_one_workspace_only(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus, other_corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus, other_corpus: Corpus
 ) -> None:
     version = await ingest(index, corpus, ORBIT)
     await ingest(index, other_corpus, RIVAL)
@@ -181,7 +181,7 @@ async def test_clearing_empties_one_workspace_only(
 
 
 async def test_names_too_long_for_the_engine_are_kept_apart_by_a_digest(
-    index: GraphIndexer, pool: EngineDatabase, corpus: Corpus
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus
 ) -> None:
     names = ["Long " * 60 + "a", "Long " * 60 + "b", "Short"]
     corpus.chat.answers["long"] = records("a long story.", names)

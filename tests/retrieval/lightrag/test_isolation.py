@@ -12,7 +12,7 @@ from sqlalchemy import text
 from app.db.session import Database
 from app.retrieval.contract import GRAPH_MODES, EntityNotFound, SearchRequest
 from app.retrieval.lightrag.entities import GraphEntities
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.search import GraphSearch
 from app.settings import Settings
 from tests.factories import Tenancy
@@ -42,7 +42,7 @@ AWKWARD = [
 ]
 
 
-async def ingest(index: GraphIndexer, corpus: Corpus, *chunks: str) -> VersionChunks:
+async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
     version = await corpus.add(*chunks)
     await index.extract(corpus.workspace, version, ignore)
     await index.insert(corpus.workspace, version, corpus.lease)
@@ -52,7 +52,7 @@ async def ingest(index: GraphIndexer, corpus: Corpus, *chunks: str) -> VersionCh
 
 @pytest.mark.parametrize("mode", GRAPH_MODES)
 async def test_a_marker_of_one_workspace_is_never_seen_from_another(
-    index: GraphIndexer,
+    index: GraphWriter,
     search: GraphSearch,
     entities: GraphEntities,
     corpus: Corpus,
@@ -73,7 +73,7 @@ async def test_a_marker_of_one_workspace_is_never_seen_from_another(
 
 
 async def test_two_workspaces_written_at_once_keep_their_rows_apart(
-    index: GraphIndexer, corpus: Corpus, other_corpus: Corpus, owner_database: Database
+    index: GraphWriter, corpus: Corpus, other_corpus: Corpus, owner_database: Database
 ) -> None:
     versions: dict[str, list[str]] = {}
     for number in range(10):
@@ -94,7 +94,7 @@ async def test_two_workspaces_written_at_once_keep_their_rows_apart(
 
 @pytest.mark.parametrize("names", AWKWARD)
 async def test_names_that_look_alike_are_separate_graphs(
-    index: GraphIndexer, entities: GraphEntities, tenancy: Tenancy, names: tuple[str, ...]
+    index: GraphWriter, entities: GraphEntities, tenancy: Tenancy, names: tuple[str, ...]
 ) -> None:
     corpora = [await make_corpus(tenancy) for _ in names]
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
@@ -111,7 +111,7 @@ async def test_names_that_look_alike_are_separate_graphs(
 
 
 async def test_twenty_inserts_one_after_another_on_one_loop(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:
     for number in range(20):
         await asyncio.create_task(ingest(index, corpus, f"Person {chr(65 + number)}x knows Hub City."))

@@ -7,7 +7,7 @@ from app.providers.contract import Purpose
 from app.providers.usage import meter_usage
 from app.retrieval.contract import GRAPH_MODES, Keywords, PassageRow, SearchRequest, SearchResult
 from app.retrieval.lazy.index import ConceptIndex
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.search import GraphSearch, chunk_of
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore
 
@@ -16,7 +16,7 @@ RIVAL = "Orbit Works competes with Tall Pine over harbour cranes."
 QUIET = "the saffron ledger lists every lantern sold in winter."
 
 
-async def ingest(index: GraphIndexer, corpus: Corpus, *chunks: str, state: str = "ready") -> VersionChunks:
+async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str, state: str = "ready") -> VersionChunks:
     version = await corpus.add(*chunks)
     await index.extract(corpus.workspace, version, ignore)
     await index.insert(corpus.workspace, version, corpus.lease)
@@ -49,7 +49,7 @@ def everything(result: SearchResult) -> str:
 
 @pytest.mark.parametrize("mode", GRAPH_MODES)
 async def test_every_mode_cites_exact_passages_for_one_embedding_call_and_no_chat_call(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus, mode: str
+    index: GraphWriter, search: GraphSearch, corpus: Corpus, mode: str
 ) -> None:
     version = await ingest(index, corpus, ORBIT, RIVAL)
     asked = len(corpus.chat.asked)
@@ -71,7 +71,7 @@ async def test_every_mode_cites_exact_passages_for_one_embedding_call_and_no_cha
 
 
 async def test_keywords_by_the_model_cost_one_counted_call(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:
     await ingest(index, corpus, ORBIT)
     with meter_usage() as meter:
@@ -82,7 +82,7 @@ async def test_keywords_by_the_model_cost_one_counted_call(
 
 
 async def test_empty_keywords_of_the_model_are_replaced(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:
     await ingest(index, corpus, ORBIT)
     corpus.chat.keywords = '{"high_level_keywords": [], "low_level_keywords": []}'
@@ -93,7 +93,7 @@ async def test_empty_keywords_of_the_model_are_replaced(
 
 
 async def test_what_several_chunks_said_are_lines_of_one_description(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:
     await ingest(index, corpus, ORBIT)
     await ingest(index, corpus, RIVAL)
@@ -104,7 +104,7 @@ async def test_what_several_chunks_said_are_lines_of_one_description(
     assert len(described.splitlines()) == 2
 
 
-async def test_given_keywords_are_used(index: GraphIndexer, search: GraphSearch, corpus: Corpus) -> None:
+async def test_given_keywords_are_used(index: GraphWriter, search: GraphSearch, corpus: Corpus) -> None:
     await ingest(index, corpus, ORBIT, RIVAL)
     given = Keywords(high=("cranes",), low=("Tall Pine",))
     result = await search.search(corpus.workspace, SearchRequest("tell me more", "hybrid", keywords=given))
@@ -113,7 +113,7 @@ async def test_given_keywords_are_used(index: GraphIndexer, search: GraphSearch,
 
 
 async def test_a_chunk_that_matches_by_words_only_is_found_in_mix(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:
     version = await ingest(index, corpus, *(f"Company {chr(65 + n)}x sells boats {n}." for n in range(24)), QUIET)
     result = await search.search(corpus.workspace, SearchRequest("saffron ledger", "mix"))
@@ -126,7 +126,7 @@ async def test_a_chunk_that_matches_by_words_only_is_found_in_mix(
 @pytest.mark.parametrize("mode", GRAPH_MODES)
 @pytest.mark.parametrize("query", ["?", "hi", "的", "saffron " * 600])
 async def test_odd_questions_get_evidence_or_a_note(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus, mode: str, query: str
+    index: GraphWriter, search: GraphSearch, corpus: Corpus, mode: str, query: str
 ) -> None:
     await ingest(index, corpus, ORBIT, QUIET)
     result = await search.search(corpus.workspace, SearchRequest(query, mode))
@@ -144,7 +144,7 @@ async def test_an_empty_workspace_says_so(search: GraphSearch, corpus: Corpus, m
 
 @pytest.mark.parametrize("mode", GRAPH_MODES)
 async def test_versions_that_are_not_trusted_lend_nothing(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus, mode: str
+    index: GraphWriter, search: GraphSearch, corpus: Corpus, mode: str
 ) -> None:
     await ingest(index, corpus, ORBIT)
     hidden = await ingest(index, corpus, "Ada Marsh hides the Quartz Cellar in Lisbon.", state="failed")
@@ -157,7 +157,7 @@ async def test_versions_that_are_not_trusted_lend_nothing(
 
 
 async def test_partial_versions_are_used_where_asked_for(
-    index: GraphIndexer, search: GraphSearch, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:
     await ingest(index, corpus, ORBIT, state="partial")
     request = SearchRequest("Who founded Orbit Works?", "mix")
@@ -168,7 +168,7 @@ async def test_partial_versions_are_used_where_asked_for(
     assert result.entities
 
 
-async def test_what_is_withheld_is_made_up_for(index: GraphIndexer, search: GraphSearch, corpus: Corpus) -> None:
+async def test_what_is_withheld_is_made_up_for(index: GraphWriter, search: GraphSearch, corpus: Corpus) -> None:
     for number in range(30):
         await ingest(index, corpus, f"Orbit Works repaired crane {number}.", state="failed")
     trusted = [await ingest(index, corpus, f"Orbit Works painted a boat with paint {n}.") for n in range(5)]
@@ -176,7 +176,7 @@ async def test_what_is_withheld_is_made_up_for(index: GraphIndexer, search: Grap
     assert {found.version_id for found in result.passages} == {version.version_id for version in trusted}
 
 
-async def test_budgets_cut_whole_items(index: GraphIndexer, search: GraphSearch, corpus: Corpus) -> None:
+async def test_budgets_cut_whole_items(index: GraphWriter, search: GraphSearch, corpus: Corpus) -> None:
     await ingest(index, corpus, ORBIT, RIVAL)
     request = SearchRequest("Orbit Works in Lisbon", "mix", max_entity_tokens=0, max_relation_tokens=0)
     result = await search.search(corpus.workspace, request)

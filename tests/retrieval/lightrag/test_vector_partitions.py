@@ -16,7 +16,7 @@ from app.db.vector_partitions import PartitionWork, VectorPartitions
 from app.db.vector_tables import create_vector_tables, drop_vector_tables
 from app.domain.ingestion.partitions import VectorUpkeep
 from app.retrieval.contract import SearchRequest
-from app.retrieval.lightrag.index import GraphIndexer
+from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
 from app.retrieval.lightrag.search import GraphSearch
 from tests.factories import Tenancy
@@ -234,7 +234,7 @@ async def test_runtime_roles_cannot_have_other_tables_tended(
 
 
 async def test_an_engine_goes_on_in_a_partition(
-    index: GraphIndexer, search: GraphSearch, database: Database, corpus: Corpus
+    index: GraphWriter, search: GraphSearch, database: Database, corpus: Corpus
 ) -> None:
     """The same searches, inserts and passages before and after all four tables were split."""
     await ingest(index, corpus, "Ada Marsh founded Orbit Works in Lisbon.")
