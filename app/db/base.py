@@ -37,7 +37,7 @@ class Base(DeclarativeBase):
 
 
 class TenantRow:
-    """A row that belongs to a tenant: the tenant's id leads the primary key, so no key reaches into another tenant."""
+    """A row that belongs to a tenant: the tenant's id is part of the primary key, so no key reaches into another tenant."""
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
 
