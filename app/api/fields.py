@@ -2,17 +2,15 @@
 
 import json
 import math
-import unicodedata
 from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from app.domain.workspaces.settings import Line, without_control_characters
+from app.domain.workspaces.settings import Line, without_binary, without_control_characters
 
 MAX_METADATA_BYTES = 16 * 1024
 MAX_METADATA_DEPTH = 5
-TEXT_CONTROLS = "\t\n\r"
 
 Name = Annotated[Line, Field(max_length=200)]
 Title = Annotated[Line, Field(max_length=500)]
@@ -25,14 +23,6 @@ class Body(BaseModel):
     """A request body. Unknown fields are refused: a misspelt one would silently do nothing."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-def without_binary(text: str) -> str:
-    """`text`, if it holds no control characters but line breaks and tabs; Postgres stores no U+0000 at all."""
-    for position, character in enumerate(text):
-        if unicodedata.category(character) == "Cc" and character not in TEXT_CONTROLS:
-            raise ValueError(f"must not hold control characters (U+{ord(character):04X} at position {position})")
-    return text
 
 
 Prose = Annotated[str, AfterValidator(without_binary)]

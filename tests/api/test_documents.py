@@ -173,6 +173,7 @@ async def test_filters_narrow_the_list(
     [
         {"status": "done"}, {"created_after": "yesterday"}, {"created_after": "2026-01-01T00:00:00"}, {"title": "\x00"},
         {"metadata": "[]"}, {"metadata": "x"}, {"limit": "0"}, {"limit": "1000"}, {"titel": "x"},
+        {"created_after": "0001-01-01T00:00:00+14:00"}, {"created_before": "9999-12-31T23:59:59-14:00"},
     ],
 )  # fmt: skip
 async def test_a_filter_that_is_not_right_is_refused(

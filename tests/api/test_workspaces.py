@@ -65,6 +65,7 @@ async def test_names_that_look_alike_are_different_workspaces(client: httpx.Asyn
         ({"name": " "}, "validation_error", "errors"),
         ({"name": "x", "settings": {"chunk_tokens": 5}}, "validation_error", "errors"),
         ({"name": "x", "settings": {"chunk_size": 500}}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"extraction_examples": ["a\x00b"]}}, "validation_error", "errors"),
     ],
 )
 async def test_what_cannot_work_is_refused_with_the_facts(

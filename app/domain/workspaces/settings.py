@@ -20,6 +20,16 @@ Line = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(without_control_characters)
 ]
 
+TEXT_CONTROLS = "\t\n\r"
+
+
+def without_binary(text: str) -> str:
+    """`text`, if it holds no control characters but line breaks and tabs; Postgres stores no U+0000 at all."""
+    for position, character in enumerate(text):
+        if unicodedata.category(character) == "Cc" and character not in TEXT_CONTROLS:
+            raise ValueError(f"must not hold control characters (U+{ord(character):04X} at position {position})")
+    return text
+
 
 class EntityType(BaseModel):
     """A kind of thing to look for in the documents."""
@@ -48,9 +58,9 @@ class WorkspaceSettings(BaseModel):
         default="the language of the text", description="The language of extracted descriptions."
     )
     gleaning: int = Field(default=0, ge=0, le=3, description="Further passes of extraction over each chunk.")
-    extraction_examples: tuple[Annotated[str, Field(min_length=1, max_length=8000)], ...] = Field(
-        default=(), max_length=5, description="Worked examples for the extraction prompt."
-    )
+    extraction_examples: tuple[
+        Annotated[str, Field(min_length=1, max_length=8000), AfterValidator(without_binary)], ...
+    ] = Field(default=(), max_length=5, description="Worked examples for the extraction prompt.")
     max_source_ids: int = Field(
         default=200, ge=10, le=2000, description="Chunks remembered as the sources of one entity or relation."
     )
