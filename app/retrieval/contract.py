@@ -382,6 +382,13 @@ class GraphWriteFailed(Unavailable):
     title = "The graph could not be written"
 
 
+class LeaseLost(Unavailable):
+    """The holder of the workspace's lease was too slow to keep it; somebody else may write now."""
+
+    code = "lease_lost"
+    title = "The workspace's lease is lost"
+
+
 class WorkspaceBusy(Unavailable):
     code = "workspace_busy"
     title = "Another write holds the workspace"

@@ -9,8 +9,8 @@ import pytest
 from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.domain.ingestion.keepalive import kept_alive
-from app.domain.ingestion.leases import LeaseLost, WorkspaceLeases, confirm
-from app.retrieval.contract import WorkspaceBusy, WorkspaceRef
+from app.domain.ingestion.leases import WorkspaceLeases, confirm
+from app.retrieval.contract import LeaseLost, WorkspaceBusy, WorkspaceRef
 from tests.factories import Tenancy
 
 

@@ -19,20 +19,12 @@ from app.db.session import CONNECTION_ERRORS, Database, TenantSession
 from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
 from app.domain.ingestion.purge_repository import PurgeRepository
 from app.domain.ingestion.states import IndexStates
-from app.errors import Unavailable
 from app.jobs import IndexGraph, enqueue
-from app.retrieval.contract import Lease, WorkspaceBusy, WorkspaceRef
+from app.retrieval.contract import Lease, LeaseLost, WorkspaceBusy, WorkspaceRef
 
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.1
-
-
-class LeaseLost(Unavailable):
-    """The holder was too slow to keep its lease; somebody else may write now."""
-
-    code = "lease_lost"
-    title = "The workspace's lease was lost"
 
 
 class _Line:

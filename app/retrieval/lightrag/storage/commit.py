@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from app.retrieval.contract import GraphWriteFailed, Lease, Statement, WorkspaceRef
-from app.retrieval.lightrag.storage.context import LeaseLost, OutcomeUnknown, UnitConflict
+from app.retrieval.contract import GraphWriteFailed, Lease, LeaseLost, Statement, WorkspaceRef
+from app.retrieval.lightrag.storage.context import OutcomeUnknown, UnitConflict
 from app.retrieval.lightrag.storage.weight import UnitLimits
 
 # The first statement: it locks the workspace's row, refuses a holder that slept while others wrote, and leaves the

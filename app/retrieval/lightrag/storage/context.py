@@ -25,13 +25,6 @@ class UnitConflict(Unavailable):
     title = "Another write came between"
 
 
-class LeaseLost(Unavailable):
-    """The workspace's lease belongs to somebody else by now."""
-
-    code = "lease_lost"
-    title = "The workspace's lease is lost"
-
-
 class OutcomeUnknown(Unavailable):
     """The connection was lost at the commit and the database cannot be asked yet whether it went in."""
 
