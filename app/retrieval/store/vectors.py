@@ -95,9 +95,14 @@ class PassageVectors:
 
     async def find(self, session: TenantSession, ref: WorkspaceRef, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
         """The vectors that the workspace already has for these content hashes."""
-        parameters = {"hashes": list(set(hashes)), **_scope(ref)}
-        found = await session.execute(text(_KNOWN.format(table=self._table)), parameters)
-        return {row.content_hash: np.asarray(row.embedding, dtype=np.float32) for row in found}
+        known: dict[bytes, Vectors] = {}
+        wanted = list(set(hashes))
+        # In batches: the driver makes lists of Python floats, eight times as large as what is kept of them.
+        for start in range(0, len(wanted), _BATCH):
+            parameters = {"hashes": wanted[start : start + _BATCH], **_scope(ref)}
+            for row in await session.execute(text(_KNOWN.format(table=self._table)), parameters):
+                known[row.content_hash] = np.asarray(row.embedding, dtype=np.float32)
+        return known
 
     async def write(
         self, session: TenantSession, ref: WorkspaceRef, version_id: UUID, vectors: Mapping[int, tuple[bytes, Vectors]]
