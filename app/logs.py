@@ -1,8 +1,10 @@
 """Structured logging of every process. Ids and counts go into log lines; document text, queries and secrets never do."""
 
+import asyncio
 import logging
 import sys
 import traceback
+from typing import Any
 
 import structlog
 
@@ -54,3 +56,11 @@ def where_raised(error: BaseException) -> dict[str, object]:
         "error_type": f"{type(error).__module__}.{type(error).__qualname__}",
         "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in shown],
     }
+
+
+def log_stray_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An event loop's exception handler: an error that nobody awaited is told by its place, for asyncio's own line would
+    quote its message."""
+    error = context.get("exception")
+    facts = where_raised(error) if isinstance(error, BaseException) else {}
+    structlog.stdlib.get_logger(__name__).error("stray_error", context=str(context.get("message", "")), **facts)

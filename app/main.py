@@ -1,5 +1,6 @@
 """The HTTP application: `uvicorn --factory app.main:create_app`."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,7 +13,7 @@ from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
 from app.api.v1.router import router as v1
 from app.bootstrap import Container, open_container
-from app.logs import configure_logging
+from app.logs import configure_logging, log_stray_error
 from app.settings import Settings
 
 DESCRIPTION = """
@@ -35,6 +36,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             return
         settings = Settings()
         configure_logging(settings)
+        asyncio.get_running_loop().set_exception_handler(log_stray_error)
         async with open_container(settings) as opened:
             app.state.container = opened
             yield

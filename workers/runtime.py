@@ -11,13 +11,9 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
-import structlog
-
 from app.bootstrap import Worker, open_worker
-from app.logs import where_raised
+from app.logs import log_stray_error
 from app.settings import Settings
-
-logger = structlog.stdlib.get_logger(__name__)
 
 Result = TypeVar("Result")
 CLOSE_SECONDS = 30
@@ -29,7 +25,7 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.process_id = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_log_stray_error)
+        self._loop.set_exception_handler(log_stray_error)
         self._thread = threading.Thread(target=self._loop.run_forever, name="event-loop", daemon=True)
         self._thread.start()
         self._stack = AsyncExitStack()
@@ -62,13 +58,6 @@ class Runtime:
             return await work(self._worker)
         finally:
             self._running.discard(task)
-
-
-def _log_stray_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An error that nobody awaited: told by its place, for asyncio's own line would quote its message."""
-    error = context.get("exception")
-    facts = where_raised(error) if isinstance(error, BaseException) else {}
-    logger.error("stray_error", context=str(context.get("message", "")), **facts)
 
 
 _lock = threading.Lock()

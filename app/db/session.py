@@ -88,6 +88,8 @@ class Database:
             max_overflow=0,
             pool_timeout=30,
             pool_pre_ping=True,
+            # The words of an error would quote them, and so documents and queries.
+            hide_parameters=True,
             connect_args={
                 "timeout": 10,
                 "server_settings": {

@@ -160,8 +160,9 @@ async def test_no_object_is_left_when_the_rows_cannot_be_written(
         yield b"text"
 
     upload = Upload("t", "t.txt", None, 4, b"text", content)
-    with pytest.raises(DBAPIError):  # Postgres stores no such character; the routes refuse it before
-        await service.upload(tenancy.tenant_id, workspace_id, [upload], {"a": "\x00"})
+    with pytest.raises(DBAPIError) as refused:  # Postgres stores no such character; the routes refuse it before
+        await service.upload(tenancy.tenant_id, workspace_id, [upload], {"a": "their words\x00"})
+    assert "their words" not in str(refused.value)
     assert stored_files(container, tenancy) == []
 
 
