@@ -17,7 +17,7 @@ from sqlalchemy import func, or_, update
 from app.db.models import WorkspaceLease
 from app.db.session import CONNECTION_ERRORS, Database, TenantSession
 from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
-from app.domain.ingestion.purge_repository import PurgeRepository
+from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
 from app.jobs import IndexGraph, enqueue
 from app.retrieval.contract import Lease, LeaseLost, WorkspaceBusy, WorkspaceRef
@@ -83,7 +83,7 @@ class WorkspaceLeases:
     async def wake_next(self, ref: WorkspaceRef) -> None:
         """Send the job of the version that waits longest for this workspace, if the lease is free."""
         async with self._database.tenant(ref.tenant_id) as session:
-            version_id = await PurgeRepository(session).find_waiting(ref.workspace_id)
+            version_id = await IngestionRepository(session).find_waiting(ref.workspace_id)
             # Marked, so that the next release wakes another one; the sweeper sends it again should the message be lost.
             if version_id is not None and await IndexStates(session).wake(version_id):
                 enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))

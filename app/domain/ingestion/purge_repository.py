@@ -5,42 +5,19 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, func, select, text
+from sqlalchemy import Select, delete, exists, select, text
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Document, IndexState, LiveVersion, Version, Workspace, WorkspaceLease
+from app.db.models import Blob, Document, IndexState, LiveVersion, Version, Workspace
 from app.db.repository import TenantRepository, same_row
 from app.db.session import SystemSession
-from app.domain.ingestion.states import WAITING
 from app.retrieval.contract import WorkspaceRef
 
 STALE_WORK = text("SELECT kind, tenant_id, workspace_id, subject_id FROM stale_work(:requeue_after, :max_rows)")
 
 
 class PurgeRepository(TenantRepository):
-    async def find_waiting(self, workspace_id: UUID) -> UUID | None:
-        """The version that has waited longest for the workspace's lease, if the lease is free."""
-        query = (
-            select(IndexState.version_id)
-            .join(
-                WorkspaceLease,
-                (IndexState.tenant_id == WorkspaceLease.tenant_id)
-                & (IndexState.workspace_id == WorkspaceLease.workspace_id),
-            )
-            .where(
-                IndexState.tenant_id == self.session.tenant_id,
-                IndexState.workspace_id == workspace_id,
-                IndexState.state == "queued",
-                IndexState.stage == WAITING,
-                (WorkspaceLease.owner.is_(None)) | (WorkspaceLease.expires_at < func.clock_timestamp()),
-            )
-            .order_by(IndexState.queued_at)
-            .limit(1)
-        )
-        found: UUID | None = await self.session.scalar(query)
-        return found
-
     async def list_superseded(self, document_id: UUID) -> Sequence[UUID]:
         """Versions older than the newest that no engine answers from and nobody works on."""
         newer = aliased(Version)

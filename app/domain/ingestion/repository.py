@@ -1,9 +1,9 @@
-"""Queries of ingestion: versions with their surroundings, chunks, live pointers, and what a purge has to find."""
+"""Queries of ingestion: versions with their surroundings and claims, chunks, live pointers, usage."""
 
 from collections.abc import Iterable
 from uuid import UUID
 
-from sqlalchemy import TextClause, Update, delete, select, text, update
+from sqlalchemy import TextClause, Update, delete, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
@@ -17,10 +17,11 @@ from app.db.models import (
     Passage,
     Version,
     Workspace,
+    WorkspaceLease,
 )
 from app.db.repository import TenantRepository, same_row
 from app.domain.ingestion.records import Extraction, TextFacts, VersionFacts
-from app.domain.ingestion.states import Claim
+from app.domain.ingestion.states import WAITING, Claim
 from app.domain.usage.repository import UsageLedger
 from app.providers.usage import UsageMeter
 from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, VersionChunks, WorkspaceRef
@@ -81,6 +82,28 @@ class IngestionRepository(TenantRepository):
         if state is None:
             return None
         return Claim(state.tenant_id, state.workspace_id, version_id, engine, owner, state.attempts)
+
+    async def find_waiting(self, workspace_id: UUID) -> UUID | None:
+        """The version that has waited longest for the workspace's lease, if the lease is free."""
+        query = (
+            select(IndexState.version_id)
+            .join(
+                WorkspaceLease,
+                (IndexState.tenant_id == WorkspaceLease.tenant_id)
+                & (IndexState.workspace_id == WorkspaceLease.workspace_id),
+            )
+            .where(
+                IndexState.tenant_id == self.session.tenant_id,
+                IndexState.workspace_id == workspace_id,
+                IndexState.state == "queued",
+                IndexState.stage == WAITING,
+                (WorkspaceLease.owner.is_(None)) | (WorkspaceLease.expires_at < func.clock_timestamp()),
+            )
+            .order_by(IndexState.queued_at)
+            .limit(1)
+        )
+        found: UUID | None = await self.session.scalar(query)
+        return found
 
     async def describe_text(self, version_id: UUID, facts: TextFacts) -> None:
         await self.session.execute(
