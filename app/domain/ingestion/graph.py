@@ -16,9 +16,9 @@ from app.errors import Conflict, Invalid
 from app.jobs import IndexGraph
 from app.retrieval.contract import ChunkOutcome, EngineWorkspace, Lease, VersionChunks, WorkspaceBusy
 
-# So many slots of a process wait for a busy workspace, and so long; every further version is parked once its chunks are
+# So many slots of a process wait for a busy workspace, and so long; a further version is parked once its chunks are
 # extracted, so that the slot goes on with other documents, and whoever releases the lease wakes it.
-LEASE_LINE = 2
+LEASE_LINE = 5
 LEASE_WAIT_SECONDS = 10.0
 
 

@@ -1,5 +1,6 @@
 """Opens a workspace for the engines: its row becomes a place, an index profile and the clients of its models."""
 
+import time
 from uuid import UUID
 
 from app.db.base import TenantId, WorkspaceId
@@ -8,17 +9,22 @@ from app.db.session import Database
 from app.domain.models.service import ModelProfiles
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import profile_of
+from app.providers.contract import ModelProfile
 from app.providers.factory import ModelFactory
 from app.retrieval.contract import EngineWorkspace, WorkspaceRef
 
+# Every job and every query asks for the same few rows. An operator's change is seen after so long.
+REMEMBERED_SECONDS = 10.0
+
 
 class WorkspaceOpener:
-    """One a process: the clients of models are kept open by the factory."""
+    """One a process: the clients of models are kept open by the factory, their profiles are remembered for a while."""
 
     def __init__(self, database: Database, profiles: ModelProfiles, factory: ModelFactory) -> None:
         self._database = database
         self._profiles = profiles
         self._factory = factory
+        self._remembered: dict[UUID, tuple[float, ModelProfile]] = {}
 
     async def open(self, tenant_id: UUID, workspace_id: UUID) -> EngineWorkspace:
         """As the row says now; no transaction is left open. Raises WorkspaceNotFound."""
@@ -29,8 +35,8 @@ class WorkspaceOpener:
     async def engine_workspace(self, record: WorkspaceRecord) -> EngineWorkspace:
         """What the engines need of a workspace that was read already."""
         row = record.row
-        embedding = await self._profiles.get(row.embedding_profile_id)
-        chat = await self._profiles.get(row.chat_profile_id) if row.chat_profile_id else None
+        embedding = await self._profile(row.embedding_profile_id)
+        chat = await self._profile(row.chat_profile_id) if row.chat_profile_id else None
         return EngineWorkspace(
             ref=workspace_ref(row),
             profile=profile_of(record),
@@ -38,6 +44,13 @@ class WorkspaceOpener:
             vector_suffix=embedding.table_suffix or "",
             chat=self._factory.chat(chat) if chat else None,
         )
+
+    async def _profile(self, profile_id: UUID) -> ModelProfile:
+        read_at, profile = self._remembered.get(profile_id, (0.0, None))
+        if profile is None or time.monotonic() - read_at > REMEMBERED_SECONDS:
+            profile = await self._profiles.get(profile_id)
+            self._remembered[profile_id] = time.monotonic(), profile
+        return profile
 
 
 def workspace_ref(row: Workspace) -> WorkspaceRef:
