@@ -61,7 +61,7 @@ def vector_suffix(model_name: str, dimension: int) -> str:
 
 
 def vector_table_names(suffix: str) -> tuple[str, ...]:
-    """The four tables of a suffix."""
+    """The four tables of a suffix, that of the passages last. Raises Invalid if no table can be called so."""
     _check(suffix)
     return (*(f"{base}_{suffix}" for base in _ENGINE_COLUMNS), f"passage_vectors_{suffix}")
 

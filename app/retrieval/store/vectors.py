@@ -5,7 +5,6 @@ and are compared row by row, so that none loses results to a big one beside it (
 its own; what it leaves out, because many of the nearest passages cannot be trusted, is found by comparing as well.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,7 @@ from sqlalchemy import text
 
 from app.db.session import TenantSession
 from app.db.vector_partitions import OWN_INDEX_ROWS
-from app.errors import Invalid
+from app.db.vector_tables import vector_table_names
 from app.providers.contract import Vectors
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.hits import Hit
@@ -88,10 +87,7 @@ class PassageVectors:
     """The vectors of one embedding profile, named by its table suffix."""
 
     def __init__(self, suffix: str) -> None:
-        # The suffix becomes part of an SQL identifier.
-        if not re.fullmatch(r"[a-z0-9_]{1,48}", suffix):
-            raise Invalid(f"{suffix!r} cannot end a table's name", code="bad_table_suffix")
-        self._table = f"passage_vectors_{suffix}"
+        *_, self._table = vector_table_names(suffix)
 
     async def find(self, session: TenantSession, ref: WorkspaceRef, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
         """The vectors that the workspace already has for these content hashes."""
