@@ -18,8 +18,8 @@ setup: ## create .venv from the hashed lock (quick when nothing changed)
 demo: setup ## run the whole product once on small documents, from upload to deletion, and stop
 	@$(BIN)/trellis demo
 
-dev: setup ## run the whole stack in the foreground; data is kept between runs
-	@$(BIN)/trellis dev
+dev: setup ## run the whole stack in the foreground; data is kept between runs (ARGS="--port 8001")
+	@$(BIN)/trellis dev $(ARGS)
 
 test: setup ## run all tests against real servers
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)

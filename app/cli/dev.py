@@ -1,6 +1,7 @@
 """`trellis dev`: the whole stack in the foreground, its data kept between runs."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from app.devstack.stack import SETTINGS_FILE, RunningStack, Stack, empty_data_fo
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CHECK_SECONDS = 0.5
+# With its folder: the environment that `make` creates is on nobody's PATH.
+COMMAND = Path(sys.executable).with_name("trellis")
 
 
 class Interrupted(Exception):
@@ -64,7 +67,7 @@ def print_address(console: Console, running: RunningStack, folder: Path) -> None
     console.print(f"  docs     {running.docs_url}")
     console.print(f"  API key  {running.api_key}", soft_wrap=True)
     console.print(f"  logs     {folder / 'logs'}", soft_wrap=True)
-    console.print(f"  commands . {folder / SETTINGS_FILE}; trellis model list", soft_wrap=True)
+    console.print(f"  commands . {folder / SETTINGS_FILE}; {COMMAND} model list", soft_wrap=True)
     console.print()
     console.print(
         f'  curl -H "Authorization: Bearer {running.api_key}" {running.api_url}/v1/workspaces', soft_wrap=True
