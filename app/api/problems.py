@@ -173,7 +173,12 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
 def validation_problem(errors: Any) -> ValidationFailed:
     """The refusal for pydantic's `errors`. What was sent is not repeated: it may be long, or secret."""
     found = [
-        FieldError(field=".".join(str(part) for part in item["loc"]), message=item["msg"], type=item["type"])
+        FieldError(
+            field=".".join(str(part) for part in item["loc"]),
+            # pydantic puts the name of the exception before the sentences of our own rules.
+            message=item["msg"].removeprefix("Value error, "),
+            type=item["type"],
+        )
         for item in errors
     ]
     first = found[0]

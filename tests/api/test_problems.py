@@ -70,6 +70,11 @@ async def test_a_validation_error_names_the_field_and_does_not_repeat_the_value(
     assert "secret-value" not in response.text
 
 
+async def test_a_rule_of_our_own_is_told_without_the_name_of_an_exception(client: httpx.AsyncClient) -> None:
+    problem = checked(await client.post("/v1/workspaces", json={"name": "a\x00"}), 422, "validation_error")
+    assert problem["detail"] == "body.name: must not hold control characters (U+0000 at position 1)"
+
+
 async def test_half_a_surrogate_is_refused(client: httpx.AsyncClient) -> None:
     response = await client.post(
         "/v1/workspaces", content=b'{"name": "a\\ud800b"}', headers={"content-type": "application/json"}
