@@ -129,6 +129,17 @@ async def test_a_small_budget_says_what_it_cut(client: httpx.AsyncClient, url: s
     assert any("Left out of the context" in note for note in answer["notes"])
 
 
+@pytest.mark.parametrize("mode", ["mix", "naive", "lazy"])
+async def test_evidence_is_there_whether_it_fits_into_the_context_or_not(
+    client: httpx.AsyncClient, url: str, document: Any, mode: str
+) -> None:
+    ample = await ask(client, url, mode=mode)
+    small = await ask(client, url, mode=mode, max_total_tokens=100)
+    assert ample["evidence"]["passages"]
+    assert small["evidence"]["passages"] == ample["evidence"]["passages"]
+    assert not any("matches" in note for note in small["notes"])
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

@@ -27,7 +27,6 @@ from app.retrieval.store.passages import load_evidence
 from app.retrieval.store.postings import search_terms
 from app.retrieval.store.vectors import PassageVectors
 from app.text.concepts.extraction import query_concepts
-from app.text.tokens import count_tokens
 
 
 @dataclass
@@ -127,13 +126,4 @@ async def _load(
         )
         if len(found) >= request.top_k:
             break
-    return _within_tokens(found[: request.top_k], request.max_total_tokens)
-
-
-def _within_tokens(passages: list[PassageEvidence], limit: int) -> list[PassageEvidence]:
-    total = 0
-    for place, passage in enumerate(passages):
-        total += count_tokens(passage.text)
-        if total > limit:
-            return passages[:place]
-    return passages
+    return found[: request.top_k]

@@ -67,21 +67,12 @@ def plain_text(blended: str) -> str:
     return blended.replace(SEPARATOR, "\n")
 
 
-class Budget:
-    """Tokens that all evidence of a search shares."""
-
-    def __init__(self, tokens: int) -> None:
-        self._left = tokens
-
-    def take(self, items: Sequence[Item], text_of: Callable[[Item], str], limit: int | None = None) -> list[Item]:
-        """The first items that fit, whole, into what is left and into `limit` of their own."""
-        room = self._left if limit is None else min(limit, self._left)
-        taken = []
-        for item in items:
-            tokens = count_tokens(text_of(item))
-            if tokens > room:
-                break
-            room -= tokens
-            self._left -= tokens
-            taken.append(item)
-        return taken
+def within_tokens(items: Sequence[Item], text_of: Callable[[Item], str], limit: int) -> list[Item]:
+    """The first items that fit, whole, into `limit` tokens."""
+    taken = []
+    for item in items:
+        limit -= count_tokens(text_of(item))
+        if limit < 0:
+            break
+        taken.append(item)
+    return taken

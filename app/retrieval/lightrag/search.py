@@ -21,7 +21,7 @@ from app.retrieval.contract import (
     SearchRequest,
     SearchResult,
 )
-from app.retrieval.lightrag.evidence import Budget, entity_evidence, relation_evidence
+from app.retrieval.lightrag.evidence import entity_evidence, relation_evidence, within_tokens
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.models import shared_query_vectors
@@ -234,19 +234,18 @@ def _result(
     stages: Stages,
     notes: list[str],
 ) -> SearchResult:
-    budget = Budget(request.max_total_tokens)
-    entities = budget.take(
+    entities = within_tokens(
         judged.entities[: request.graph_top_k],
         lambda found: f"{found.name} {found.type} {found.description}",
         request.max_entity_tokens,
     )
-    relations = budget.take(
+    relations = within_tokens(
         judged.relations[: request.graph_top_k],
         lambda found: f"{found.source} {found.target} {found.keywords} {found.description}",
         request.max_relation_tokens,
     )
-    passages = budget.take(ranked[: request.top_k], lambda found: found.text)
-    if not (entities or relations or passages):
+    passages = ranked[: request.top_k]
+    if not (judged.entities or judged.relations or passages):
         notes.append("nothing in the workspace matches this question")
     return SearchResult(
         passages=tuple(passages),
