@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from json import JSONDecodeError
 from typing import Final, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ from openai.types import CreateEmbeddingResponse
 from openai.types.create_embedding_response import Usage
 
 from app.errors import Invalid
-from app.providers.contract import EmbeddingMismatch, EmbeddingRole, ModelProfile, Purpose, Vectors
+from app.providers.contract import EmbeddingMismatch, EmbeddingRole, ModelProfile, ModelUnavailable, Purpose, Vectors
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
 from app.providers.openai_errors import translated_errors
@@ -59,9 +60,7 @@ class OpenAIEmbeddings:
     ) -> None:
         with translated_errors(self.profile):
             async with self.limits.call(tokens):
-                response = await self._client.embeddings.create(
-                    model=self.profile.model, input=[texts[row] for row in rows]
-                )
+                response = await self._create([texts[row] for row in rows])
         # The SDK's type promises usage, many servers leave it out.
         usage = cast(Usage | None, response.usage)
         used = usage.prompt_tokens if usage else 0
@@ -73,6 +72,17 @@ class OpenAIEmbeddings:
             is_estimated=not used,
         )
         vectors[rows] = self._checked(response, len(rows))
+
+    async def _create(self, texts: list[str]) -> CreateEmbeddingResponse:
+        try:
+            return await self._client.embeddings.create(model=self.profile.model, input=texts)
+        except JSONDecodeError:
+            raise
+        except (ValueError, TypeError, AttributeError) as error:
+            # What the SDK ends with on JSON that holds no vectors: proxies answer so when the model behind them fails.
+            raise ModelUnavailable(
+                f"The endpoint of the model '{self.profile.name}' sent no vectors.", profile=self.profile.name
+            ) from error
 
     def _checked(self, response: CreateEmbeddingResponse, expected: int) -> Vectors:
         """The vectors of a response in the order of the texts, each of length 1."""

@@ -52,6 +52,15 @@ async def test_missing_vectors_name_both_numbers(stub_llm: StubServer, factory: 
         await factory.embedding(embedding_profile(stub_llm.base_url)).embed(["a b", "c d", "e f"], role="query")
 
 
+@pytest.mark.parametrize("page", ['{"object": "list", "data": []}', '{"error": "overloaded"}', "[]", "null", '"busy"'])
+async def test_an_answer_without_vectors_may_be_asked_again(
+    stub_llm: StubServer, factory: ModelFactory, page: str
+) -> None:
+    stub_llm.set_faults({"page": page})
+    with pytest.raises(ModelUnavailable):
+        await factory.embedding(embedding_profile(stub_llm.base_url)).embed(["a b"], role="query")
+
+
 async def test_one_failed_batch_fails_the_whole(stub_llm: StubServer, factory: ModelFactory) -> None:
     stub_llm.set_faults({"match": "poison", "status": 503})
     with pytest.raises(ModelUnavailable):
