@@ -209,7 +209,7 @@ class Keywords:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """One question. Token budgets count the text of the evidence, not its rendering."""
+    """One question. Token budgets of the graph count the text of the evidence; the context has budgets of its own."""
 
     query: str
     mode: str
@@ -217,7 +217,6 @@ class SearchRequest:
     graph_top_k: int = 40
     max_entity_tokens: int = 6000
     max_relation_tokens: int = 8000
-    max_total_tokens: int = 30000
     keywords: Keywords | Literal["llm"] | None = None
     include_partial: bool = False
 

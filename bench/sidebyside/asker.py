@@ -124,7 +124,6 @@ class ProductAsker:
                 top_k=ALL_PASSAGES,
                 max_entity_tokens=EVERYTHING,
                 max_relation_tokens=EVERYTHING,
-                max_total_tokens=EVERYTHING,
             )
         found = await self._container.graph.search.search(self._workspace, request)
         return {

@@ -128,7 +128,6 @@ def _search_request(record: WorkspaceRecord, question: Question) -> SearchReques
         graph_top_k=question.graph_top_k,
         max_entity_tokens=question.max_entity_tokens,
         max_relation_tokens=question.max_relation_tokens,
-        max_total_tokens=question.max_total_tokens,
         keywords=question.keywords,
         include_partial=question.include_partial,
     )
