@@ -10,6 +10,8 @@ import structlog
 
 from app.settings import Settings
 
+logger = structlog.stdlib.get_logger(__name__)
+
 
 def configure_logging(settings: Settings) -> None:
     """Send structlog and the standard library's loggers to stderr in one format; call once at the start of a process."""
@@ -63,4 +65,4 @@ def log_stray_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
     quote its message."""
     error = context.get("exception")
     facts = where_raised(error) if isinstance(error, BaseException) else {}
-    structlog.stdlib.get_logger(__name__).error("stray_error", context=str(context.get("message", "")), **facts)
+    logger.error("stray_error", context=str(context.get("message", "")), **facts)
