@@ -28,7 +28,7 @@ class Interrupted(Exception):
 
 
 def dev(
-    port: Annotated[int, typer.Option(help="Port of the API on 127.0.0.1.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port of the API on 127.0.0.1.", min=1, max=65535)] = 8000,
     data_dir: Annotated[Path | None, typer.Option(help="Where data and logs are kept.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the data of earlier runs first.")] = False,
 ) -> None:
