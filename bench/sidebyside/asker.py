@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -27,8 +27,6 @@ from bench.sidebyside.model import DIMENSION
 TOP_K, CHUNK_TOP_K = 40, 20
 # For comparing what was found: nothing is cut by a budget.
 EVERYTHING = 10**6
-# The most that the product brings; more than the passages of `CHUNK_TOP_K` chunks.
-ALL_PASSAGES = 1000
 
 
 @dataclass(frozen=True)
@@ -103,12 +101,27 @@ class StockAsker:
         }
 
 
+class _Judged:
+    """Notes the chunks that the last search took for trusted, before their passages are ranked and cut."""
+
+    def __init__(self, search: Any) -> None:
+        self.chunks: list[Any] = []
+        self._judge = search._judge
+        search._judge = self
+
+    async def __call__(self, *arguments: Any) -> Any:
+        judged = await self._judge(*arguments)
+        self.chunks = list(judged.passages)
+        return judged
+
+
 class ProductAsker:
     """Trellis's engine search: what the API calls."""
 
     def __init__(self, container: Container, workspace: EngineWorkspace) -> None:
         self._container = container
         self._workspace = workspace
+        self._judged = _Judged(container.graph.search)
 
     @classmethod
     async def open(cls, job: dict[str, str], stack: AsyncExitStack) -> "ProductAsker":
@@ -116,22 +129,13 @@ class ProductAsker:
         workspace = await container.workspaces.open(UUID(job["tenant"]), UUID(job["workspace"]))
         return cls(container, workspace)
 
-    async def ask(self, ask: Ask, mode: str, *, is_whole: bool) -> dict[str, list[Any]]:
+    async def ask(self, ask: Ask, mode: str, *, is_whole: bool) -> dict[str, list[Any]]:  # noqa: ARG002 - always is
         request = SearchRequest(ask.query, mode, graph_top_k=TOP_K, keywords=Keywords(tuple(ask.high), tuple(ask.low)))
-        if is_whole:
-            request = replace(
-                request,
-                top_k=ALL_PASSAGES,
-                max_entity_tokens=EVERYTHING,
-                max_relation_tokens=EVERYTHING,
-            )
         found = await self._container.graph.search.search(self._workspace, request)
         return {
             "entities": [each.name for each in found.entities],
             "relations": [sorted((each.source, each.target)) for each in found.relations],
-            "chunks": [
-                [str(each.version_id), each.ordinal, [source.leg for source in each.sources]] for each in found.passages
-            ],
+            "chunks": [f"{version}-chunk-{ordinal:03d}" for version, ordinal in self._judged.chunks],
         }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.devstack.folders import create_folder
+from app.devstack.processes import ProcessFailed, log_tail
 from bench.sidebyside.asker import Ask
 from bench.sidebyside.corpus import PROJECT
 from bench.sidebyside.product import DATABASE, EMBEDDING_MODEL, Product
@@ -31,8 +32,9 @@ class Place:
 class AskerProcess:
     """A process of `bench.sidebyside.asker`."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
         self._process = process
+        self._log = log
 
     def round(self, mode: str, asks: Sequence[Ask], clients: int, *, is_whole: bool = False) -> dict[str, Any]:
         """Ask all, `clients` at a time; see `run_round`."""
@@ -52,7 +54,7 @@ class AskerProcess:
             if line.startswith("{"):
                 answer: dict[str, Any] = json.loads(line)
                 return answer
-        raise RuntimeError(f"the asking process ended with code {self._process.wait()}; its log has the reason")
+        raise ProcessFailed(f"the asking process ended with code {self._process.wait()}:\n{log_tail(self._log)}")
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def open_askers(product: Product, place: Place, folder: Path) -> Iterator[dict[s
             create_folder(work)
             process = _start(kind, environment, work)
             processes.append(process)
-            askers[kind] = AskerProcess(process)
+            askers[kind] = AskerProcess(process, work / "log")
             askers[kind].open(job | {"folder": str(work)})
         yield askers
     finally:
