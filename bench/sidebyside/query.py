@@ -143,7 +143,7 @@ def overhead(product: Product, trellis: AskerProcess, asks: Sequence[Ask]) -> li
     """What HTTP, authentication and rendering add to the engine's search, one client in mode `mix`."""
     over_http: list[float] = []
     engine: list[float] = []
-    for ask in [*(asks * WARM_UP)[:WARM_UP], *asks]:
+    for ask in [*(list(asks) * WARM_UP)[:WARM_UP], *asks]:
         body = {"query": ask.query, "mode": "mix", "keywords": {"high": ask.high, "low": ask.low}}
         started = time.perf_counter()
         answer = product.query(product.workspaces[0], body)
