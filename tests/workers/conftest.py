@@ -53,7 +53,7 @@ async def register_stub(stub: StubServer, owner_database: Database, settings: Se
         model="stub",
         base_url=stub.base_url,
         api_key=SecretStr("test"),
-        **{"max_retries": 0, "timeout_seconds": 5, **options},
+        **{"max_retries": 0, "timeout_seconds": 20, **options},
     )
     await ModelProfiles(owner_database, settings.secret_key).register(profile)
     return name

@@ -95,11 +95,11 @@ async def test_a_time_limit_half_way_keeps_what_was_done(
 ) -> None:
     """C19."""
     workspace_id = await tenancy.add_workspace(
-        engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS | {"extract_timeout_seconds": 10}
+        engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS | {"extract_timeout_seconds": 6}
     )
     upload = await extracted_text(worker, uploads, workspace_id)
     for n in (1, 4):
-        stub_llm.set_faults({"match": f"Marker{n} ", "kind": "extract", "delay_ms": 90_000, "times": 1})
+        stub_llm.set_faults({"match": f"Marker{n} ", "kind": "extract", "delay_ms": 12_000, "times": 1})
     await run_graph(worker, upload)
     state = await uploads.state(upload, "graph")
     assert (state.state, state.chunks_done) == ("partial", CHUNKS - 2)
