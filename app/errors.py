@@ -8,7 +8,8 @@ AppError
 ├── Invalid           the request or the document can never work as it is
 │   └── UnsupportedMediaType, TooLarge
 ├── LimitExceeded     a rate or quota stands in the way
-└── Unavailable       something we depend on is not there now; retrying may help
+├── Unavailable       something we depend on is not there now; retrying may help
+└── UpstreamRefused   something we depend on answered, and never with what we need; the caller is not to blame
 
 Only `Unavailable` is retried by workers. `app/api/problems.py` maps each kind to a status.
 """
@@ -72,3 +73,8 @@ class LimitExceeded(AppError):
 class Unavailable(AppError):
     code = "unavailable"
     title = "Temporarily unavailable"
+
+
+class UpstreamRefused(AppError):
+    code = "upstream_refused"
+    title = "Refused by a service behind"

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from pydantic import SecretStr
 from sqlalchemy import select
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import CorpusVersion, ModelProfile, Tenant, Workspace, WorkspaceLease
 from app.db.session import Database
+from app.domain.models.service import ModelProfiles, NewProfile
+from app.settings import Settings
+from tests.fakes.stub_process import StubServer
 
 OFFLINE_EMBEDDING = "offline-use"
 OFFLINE_CHAT = "offline-extractor"
@@ -61,3 +65,19 @@ class Tenancy:
             session.add(WorkspaceLease(tenant_id=self.tenant_id, workspace_id=workspace_id))
         self.workspaces.append(WorkspaceId(workspace_id))
         return WorkspaceId(workspace_id)
+
+
+async def register_stub(stub: StubServer, owner_database: Database, settings: Settings, **options: Any) -> str:
+    """A new chat model that the stub serves, which gives up at the first failure; its name."""
+    name = f"stub-{secrets.token_hex(4)}"
+    profile = NewProfile(
+        name=name,
+        role="chat",
+        provider="openai",
+        model="stub",
+        base_url=stub.base_url,
+        api_key=SecretStr("test"),
+        **{"max_retries": 0, "timeout_seconds": 20, **options},
+    )
+    await ModelProfiles(owner_database, settings.secret_key).register(profile)
+    return name

@@ -27,6 +27,7 @@ from app.errors import (
     Unauthenticated,
     Unavailable,
     UnsupportedMediaType,
+    UpstreamRefused,
 )
 from app.logs import where_raised
 
@@ -42,6 +43,7 @@ STATUSES: Mapping[type[AppError], int] = {
     TooLarge: 413,
     Invalid: 422,
     LimitExceeded: 429,
+    UpstreamRefused: 502,
     Unavailable: 503,
 }
 # What a database that is away makes its driver and SQLAlchemy raise; connecting raises the driver's errors unwrapped.

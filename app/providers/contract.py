@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import SecretStr
 
-from app.errors import Invalid, Unavailable
+from app.errors import Unavailable, UpstreamRefused
 
 Vectors = npt.NDArray[np.float32]
 EmbeddingRole = Literal["query", "document"]
@@ -121,35 +121,35 @@ class ModelUnavailable(Unavailable):
     title = "The model is not available"
 
 
-class ModelRejected(Invalid):
+class ModelRejected(UpstreamRefused):
     """The provider refused the request for good: a bad key, an unknown model, a request it does not understand."""
 
     code = "model_rejected"
     title = "The model's provider refused the request"
 
 
-class EmbeddingMismatch(Invalid):
+class EmbeddingMismatch(UpstreamRefused):
     """The vectors are not as many or not as long as agreed; `expected` and `received` are facts."""
 
     code = "embedding_mismatch"
     title = "The embedding model gave vectors of another shape"
 
 
-class ModelRefused(Invalid):
+class ModelRefused(UpstreamRefused):
     """The model declined to do the task."""
 
     code = "model_refused"
     title = "The model refused the task"
 
 
-class ModelCutOff(Invalid):
+class ModelCutOff(UpstreamRefused):
     """The answer ended at the model's output limit, so part of it is missing."""
 
     code = "model_cut_off"
     title = "The model's answer was cut off"
 
 
-class ModelNonsense(Invalid):
+class ModelNonsense(UpstreamRefused):
     """The answer is not in the format that was asked for, even after cleaning."""
 
     code = "model_nonsense"

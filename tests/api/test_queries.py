@@ -10,12 +10,15 @@ from sqlalchemy import make_url, select
 from app.db.base import WorkspaceId
 from app.db.models import UsageEvent
 from app.db.provision import DatabaseUrls
+from app.db.session import Database
 from app.domain.tenants.records import Role
 from app.retrieval.contract import GRAPH_MODES, MODES
+from app.settings import Settings
 from tests.api.conftest import Connect, Index
 from tests.api.documents import upload_text
 from tests.cluster import Cluster
-from tests.factories import Tenancy
+from tests.factories import Tenancy, register_stub
+from tests.fakes.stub_process import StubServer
 
 TEXT = """Kestrel Polymers makes the seals of the Tideline Sensor in Porto. Marta Oliveira of Harbor Works ordered them in 2023.
 
@@ -229,3 +232,14 @@ async def test_the_first_question_after_the_database_cut_its_connections_is_answ
         await administrator.close()
         assert cut
         assert (await ask(client, url, mode=mode))["citations"]
+
+
+async def test_a_provider_that_refuses_is_not_blamed_on_the_caller(
+    client: httpx.AsyncClient, tenancy: Tenancy, owner_database: Database, settings: Settings, stub_llm: StubServer
+) -> None:
+    name = await register_stub(stub_llm, owner_database, settings)
+    workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"), chat=name)
+    stub_llm.set_faults({"kind": "keywords", "status": 401, "times": 9})
+    body = {"query": QUESTION, "mode": "local", "keywords": "llm"}
+    response = await client.post(f"/v1/workspaces/{workspace_id}/query", json=body)
+    assert (response.status_code, response.json()["code"]) == (502, "model_rejected")

@@ -29,7 +29,7 @@ from tests.docs.pages import FENCE, column, guides, page, tables
 OPENAPI = create_app().openapi()
 CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 # Kinds that errors of ours are derived from, and the name of all parse failures together: none is ever sent.
-ABSTRACT = {"not_found", "limit_exceeded", "parse_failed"}
+ABSTRACT = {"not_found", "limit_exceeded", "parse_failed", "upstream_refused"}
 LEVELS = {"debug", "info", "warning", "error"}
 # Functions of ingestion that write a code into a row.
 WRITES_CODE = {"_failed", "fail_pending_chunks", "_settle_failure"}

@@ -1,19 +1,15 @@
 """A worker's container in the test's own process and loop, and uploads for it to work on."""
 
-import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from app.blobs.store import BlobStore
 from app.bootstrap import Worker, open_worker
 from app.db.session import Database
-from app.domain.models.service import ModelProfiles, NewProfile
 from app.settings import Settings
-from tests.factories import Tenancy
+from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
 from tests.workers.fleet import Fleet, open_fleet
 from tests.workers.uploads import Uploads
@@ -42,18 +38,3 @@ async def fleet(settings: Settings, tmp_path: Path) -> AsyncIterator[Fleet]:
 async def stub_chat(stub_llm: StubServer, owner_database: Database, settings: Settings) -> str:
     """The name of a chat model that the stub serves, which gives up at the first failure."""
     return await register_stub(stub_llm, owner_database, settings)
-
-
-async def register_stub(stub: StubServer, owner_database: Database, settings: Settings, **options: Any) -> str:
-    name = f"stub-{secrets.token_hex(4)}"
-    profile = NewProfile(
-        name=name,
-        role="chat",
-        provider="openai",
-        model="stub",
-        base_url=stub.base_url,
-        api_key=SecretStr("test"),
-        **{"max_retries": 0, "timeout_seconds": 20, **options},
-    )
-    await ModelProfiles(owner_database, settings.secret_key).register(profile)
-    return name

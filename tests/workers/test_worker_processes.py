@@ -14,9 +14,8 @@ from app.db.session import Database
 from app.retrieval.contract import Engine
 from app.settings import Settings
 from tests.cluster import RUN_FOLDER
-from tests.factories import Tenancy
+from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import run_stub
-from tests.workers.conftest import register_stub
 from tests.workers.fleet import Fleet, open_fleet
 from tests.workers.uploads import Upload, Uploads, until
 from workers.schedule import SWEEP

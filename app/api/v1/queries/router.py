@@ -7,7 +7,7 @@ from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.queries.service import KeywordsNotUsed, QueryService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
-from app.providers.contract import ModelUnavailable
+from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineOff, UnknownMode
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"])
@@ -22,6 +22,9 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
         EngineOff,
         UnknownMode,
         KeywordsNotUsed,
+        ModelRejected,
+        ModelRefused,
+        EmbeddingMismatch,
         ModelUnavailable,
     ),
 )
