@@ -7,13 +7,12 @@ import asyncpg
 import pytest
 
 from app.db.provision import DatabaseUrls
-from app.retrieval.contract import GraphWriteFailed, Lease, Statement, WorkspaceBusy
+from app.retrieval.contract import GraphWriteFailed, Lease, LeaseLost, Statement, WorkspaceBusy
 from app.retrieval.lightrag.graph_store import GraphStore
 from app.retrieval.lightrag.pool import engine_workspace, inside
 from app.retrieval.lightrag.storage import unit as unit_module
 from app.retrieval.lightrag.storage.commit import write_fenced
 from app.retrieval.lightrag.storage.context import (
-    LeaseLost,
     NameTooLong,
     NotInUnit,
     OutsideUnit,
