@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from app.db.provision import DatabaseUrls, provision_database
 from app.db.schema import upgrade_schema
 from app.devstack.app_processes import AppProcesses
+from app.devstack.folders import give_folder
 from app.devstack.postgres import is_free
 from app.devstack.processes import ProcessFailed
 from app.devstack.seeding import seed
@@ -83,6 +84,9 @@ class Stack:
     def _start(self) -> RunningStack:
         if self.port and not is_free(self.port):
             raise ProcessFailed(f"port {self.port} is taken by another program: choose one with --port")
+        # What is private in here: the folder itself must let the account of Postgres through.
+        for name in ("blobs", "logs"):
+            give_folder(self.folder / name, None)
         self.servers = servers = Servers(self.folder)
         self._step("postgres and redis", servers.start)
         urls = self._step("database", lambda: asyncio.run(self._provision(servers)))

@@ -76,6 +76,7 @@ def test_dev_survives_a_kill_and_stops_cleanly(folder: Path) -> None:
     first = Dev.start(folder, port)
     created = first.post("/v1/workspaces", {"name": "kept", "engines": ["lazy"]})
     assert created.status_code == 201, created.text
+    assert [(folder / name).stat().st_mode & 0o777 for name in ("blobs", "logs")] == [0o700, 0o700]
     assert httpx.get(f"{first.api_url}/docs").status_code == 200
 
     first.process.send_signal(signal.SIGKILL)
