@@ -5,7 +5,7 @@ from alembic import op
 from app.db.policies import APP_ROLE, ENGINE_ROLE, fence_by_tenant
 
 revision = "0002"
-down_revision = "0001"
+down_revision = "0001b"
 branch_labels = None
 depends_on = None
 
