@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
+from app.api.access import access_of_routes
 from app.api.health import router as health
 from app.api.middleware import BodyLimit, RequestContext
 from app.api.openapi import install_openapi, query_names
@@ -56,7 +57,8 @@ def create_app(container: Container | None = None) -> FastAPI:
     app.include_router(health)
     app.include_router(v1)
     install_problem_handlers(app)
-    install_openapi(app)
+    access = access_of_routes(app)
+    install_openapi(app, access)
     app.state.query_names = query_names(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(RequestContext)

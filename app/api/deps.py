@@ -1,7 +1,8 @@
 """What routes ask for: the container, the verified caller with enough of a role, and one unit of work a request."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated
 from uuid import UUID
 
 import structlog
@@ -52,32 +53,41 @@ async def authenticate(credentials: Credentials, container: ContainerDep) -> Cal
     return caller
 
 
-ReaderCaller = Annotated[Caller, Depends(authenticate)]
+VerifiedCaller = Annotated[Caller, Depends(authenticate)]
 
 
-def require(role: Role) -> Callable[[Caller], Coroutine[Any, Any, Caller]]:
-    async def check(caller: ReaderCaller) -> Caller:
-        if not caller.role.covers(role):
-            raise RoleRequired(f"This needs a key with the role {role}; yours is {caller.role}.", role=caller.role)
+@dataclass(frozen=True)
+class Access:
+    """What a route asks of its caller. Each route under `/v1` declares exactly one, or the application does not start.
+
+    A parameter (`caller: EditorCaller`) declares it and hands the caller over; a route that does not need to know who
+    calls puts `Depends(READER)` into its `dependencies`.
+    """
+
+    role: Role
+    is_whole_tenant: bool = False
+
+    @property
+    def label(self) -> str:
+        return self.role.value
+
+    async def __call__(self, caller: VerifiedCaller) -> Caller:
+        if not caller.role.covers(self.role):
+            raise RoleRequired(f"This needs a key with the role {self.role}; yours is {caller.role}.", role=caller.role)
+        if self.is_whole_tenant and caller.workspace_id is not None:
+            raise KeyBoundToWorkspace("This key is bound to one workspace; use one of the whole tenant.")
         return caller
 
-    return check
+
+READER = Access(Role.READER)
+ReaderCaller = Annotated[Caller, Depends(READER)]
+EditorCaller = Annotated[Caller, Depends(Access(Role.EDITOR))]
+AdminCaller = Annotated[Caller, Depends(Access(Role.ADMIN))]
+TenantReader = Annotated[Caller, Depends(Access(Role.READER, is_whole_tenant=True))]
+TenantAdmin = Annotated[Caller, Depends(Access(Role.ADMIN, is_whole_tenant=True))]
 
 
-EditorCaller = Annotated[Caller, Depends(require(Role.EDITOR))]
-AdminCaller = Annotated[Caller, Depends(require(Role.ADMIN))]
-
-
-async def tenant_admin(caller: AdminCaller) -> Caller:
-    if caller.workspace_id is not None:
-        raise KeyBoundToWorkspace("This key is bound to one workspace; use one of the whole tenant.")
-    return caller
-
-
-TenantAdmin = Annotated[Caller, Depends(tenant_admin)]
-
-
-async def workspace_in_path(workspace_id: UUID, caller: ReaderCaller) -> WorkspaceId:
+async def workspace_in_path(workspace_id: UUID, caller: VerifiedCaller) -> WorkspaceId:
     """The workspace that a path names. For a key bound to another one it does not exist; the query decides the rest."""
     if not caller.may_see(workspace_id):
         raise WorkspaceNotFound.of(workspace_id)
@@ -88,7 +98,7 @@ async def workspace_in_path(workspace_id: UUID, caller: ReaderCaller) -> Workspa
 WorkspaceDep = Annotated[WorkspaceId, Depends(workspace_in_path)]
 
 
-async def tenant_unit(caller: ReaderCaller, container: ContainerDep) -> AsyncIterator[TenantSession]:
+async def tenant_unit(caller: VerifiedCaller, container: ContainerDep) -> AsyncIterator[TenantSession]:
     async with container.database.tenant(caller.tenant_id) as session:
         yield session
 

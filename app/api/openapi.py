@@ -7,10 +7,13 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from app.api.deps import Access
 from app.api.problems import Problem
 
 
-def install_openapi(app: FastAPI) -> None:
+def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access]) -> None:
+    """`access` is what each guarded (method, path) asks of its caller."""
+
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = get_openapi(
@@ -23,6 +26,8 @@ def install_openapi(app: FastAPI) -> None:
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
             _restore_examples(schemas)
+            for (method, path), asked in access.items():
+                schema["paths"][path][method.lower()]["x-required-role"] = asked.label
             app.openapi_schema = schema
         return app.openapi_schema
 

@@ -6,9 +6,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from httpx import ASGITransport, AsyncClient
 
+from app.api.access import RouteWithoutAccess, access_of_routes
+from app.api.deps import READER, AdminCaller, VerifiedCaller
 from app.bootstrap import open_container
 from app.main import create_app
 from app.settings import Settings
@@ -49,3 +51,27 @@ async def test_every_route_says_what_it_does_and_how_it_fails(application: FastA
         or (path not in PUBLIC_PATHS and not any(status.startswith("4") for status in operation["responses"]))
     ]
     assert silent == []
+
+
+def test_a_route_that_declares_no_role_is_refused() -> None:
+    router = APIRouter()
+
+    @router.get("/v1/forgotten")
+    async def forgotten(_: VerifiedCaller) -> None:
+        """Only asks who calls."""
+
+    application = FastAPI()
+    application.include_router(router)
+    with pytest.raises(RouteWithoutAccess, match="/v1/forgotten"):
+        access_of_routes(application)
+
+
+def test_a_route_that_declares_two_roles_is_refused() -> None:
+    application = FastAPI()
+
+    @application.get("/v1/both", dependencies=[Depends(READER)])
+    async def both(_: AdminCaller) -> None:
+        """Which of them?"""
+
+    with pytest.raises(RouteWithoutAccess, match="2 kinds"):
+        access_of_routes(application)

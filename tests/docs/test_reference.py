@@ -95,6 +95,15 @@ def test_every_route_is_listed() -> None:
     assert sorted(row["route"] for row in rows(page("api.md"), "route")) == sorted(routes)
 
 
+def test_every_route_is_listed_with_the_role_that_it_asks_for() -> None:
+    asked = {
+        f"{method.upper()} {path}": operation.get("x-required-role", "none")
+        for path, methods in OPENAPI["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert {row["route"]: row["role"] for row in rows(page("api.md"), "route")} == asked
+
+
 def problems_of_routes() -> dict[str, str]:
     found = {code: str(status) for status, code in FRAMEWORK_CODES.items()}
     for methods in OPENAPI["paths"].values():

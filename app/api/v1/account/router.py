@@ -1,8 +1,8 @@
 """Routes that tell the caller what it is and what there is to choose from."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 
-from app.api.deps import ReaderCaller, TenantUnit
+from app.api.deps import READER, ReaderCaller, TenantUnit
 from app.api.v1.account.schemas import Me, Mode, Model, Models, Modes
 from app.domain.models.repository import ModelProfileRepository
 from app.domain.tenants.repository import KeyRepository
@@ -23,13 +23,13 @@ async def read_me(caller: ReaderCaller, session: TenantUnit) -> Me:
     )
 
 
-@router.get("/modes", summary="List the modes")
+@router.get("/modes", summary="List the modes", dependencies=[Depends(READER)])
 async def list_modes() -> Modes:
     """What `mode` of a query may be. Which of them a workspace answers depends on its engines."""
     return Modes(modes=[Mode(name=name, engine=engine) for name, engine in MODES.items()])
 
 
-@router.get("/models", summary="List the models")
+@router.get("/models", summary="List the models", dependencies=[Depends(READER)])
 async def list_models(session: TenantUnit) -> Models:
     """Names only: endpoints and keys are the operator's."""
     rows = await ModelProfileRepository(session).list()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from app.api.deps import TenantUnit, WorkspaceDep
+from app.api.deps import ReaderCaller, TenantUnit, WorkspaceDep
 from app.api.problems import problems
 from app.api.v1.documents.schemas import PassageInContext, PassageRead
 from app.db.base import TenantId
@@ -24,6 +24,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/passages", tags=["docum
 )
 async def read_passage(
     workspace_id: WorkspaceDep,
+    _: ReaderCaller,
     passage_id: Annotated[int, Path(ge=1, lt=2**63)],
     session: TenantUnit,
     around: Annotated[int, Query(ge=0, le=20, description="Neighbours on each side.")] = 1,

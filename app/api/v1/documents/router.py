@@ -77,6 +77,7 @@ async def upload_documents(
 @router.get("", summary="List documents", responses=problems(WorkspaceNotFound, InvalidCursor))
 async def list_documents(
     workspace_id: WorkspaceDep,
+    _: ReaderCaller,
     session: TenantUnit,
     wanted: Annotated[DocumentFilter, Depends(document_filter)],
     cursor: Cursor = None,

@@ -94,7 +94,7 @@ async def list_workspaces(
 
 
 @router.get("/{workspace_id}", summary="Read a workspace", responses=problems(WorkspaceNotFound))
-async def read_workspace(workspace_id: WorkspaceDep, session: TenantUnit) -> WorkspaceRead:
+async def read_workspace(workspace_id: WorkspaceDep, _: ReaderCaller, session: TenantUnit) -> WorkspaceRead:
     """Its engines, models and settings."""
     return WorkspaceRead.of(await WorkspaceRepository(session).get(workspace_id))
 
