@@ -15,12 +15,16 @@ from tests.factories import Tenancy
 
 
 async def upload_text(client: httpx.AsyncClient, workspace_id: UUID, text: str = "Some text.", **body: Any) -> Any:
-    """The document's representation."""
+    """The document's representation, as it is read: a new document whatever the text."""
     response = await client.post(
-        f"/v1/workspaces/{workspace_id}/documents", json={"title": "Some title", "text": text, **body}
+        f"/v1/workspaces/{workspace_id}/documents",
+        params={"duplicate": "allow"},
+        json={"title": "Some title", "text": text, **body},
     )
     assert response.status_code == 202, response.text
-    return response.json()["documents"][0]
+    [document] = response.json()["documents"]
+    assert document.pop("duplicate") is False
+    return document
 
 
 async def set_state(tenancy: Tenancy, document: Any, engine: str, **values: Any) -> None:

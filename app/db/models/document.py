@@ -15,7 +15,10 @@ class Blob(Base, TenantEntity):
     """An original in object storage, written there before this row."""
 
     __tablename__ = "blobs"
-    __table_args__ = (tenant_reference("workspaces", "workspace_id"),)
+    __table_args__ = (
+        tenant_reference("workspaces", "workspace_id"),
+        Index(None, "tenant_id", "workspace_id", "sha256"),
+    )
 
     workspace_id: Mapped[UUID]
     key: Mapped[str] = mapped_column(unique=True)

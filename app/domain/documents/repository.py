@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, Uuid, column, func, insert, literal, select, table, tuple_
+from sqlalchemy import ColumnElement, Select, Text, Uuid, column, exists, func, insert, literal, select, table, tuple_
+from sqlalchemy.orm import aliased
 
 from app.db.models import Blob, Chunk, Document, IndexState, LiveVersion, Passage, Version, Workspace
 from app.db.repository import TenantRepository
@@ -45,6 +46,30 @@ class DocumentRepository(TenantRepository):
         wanted = list(document_ids)
         found = await self._load(self._records().where(Document.id.in_(wanted)))
         return sorted(found, key=lambda record: wanted.index(record.document.id))
+
+    async def find_same_content(self, sha256: bytes) -> UUID | None:
+        """The oldest document whose newest version has an original of this digest, unless it is being deleted."""
+        newer = aliased(Version)
+        query = (
+            select(Document.id)
+            .join(Version, (Version.tenant_id == Document.tenant_id) & (Version.document_id == Document.id))
+            .join(Blob, (Blob.tenant_id == Version.tenant_id) & (Blob.id == Version.blob_id))
+            .where(
+                *self._mine(),
+                Blob.workspace_id == self.workspace_id,
+                Blob.sha256 == sha256,
+                Document.deleting_at.is_(None),
+                ~exists().where(
+                    newer.tenant_id == Version.tenant_id,
+                    newer.document_id == Version.document_id,
+                    newer.ordinal > Version.ordinal,
+                ),
+            )
+            .order_by(Document.created_at)
+            .limit(1)
+        )
+        found: UUID | None = await self.session.scalar(query)
+        return found
 
     async def lock(self, document_id: UUID) -> Document:
         """The row, kept from changing until the end of the transaction. Raises DocumentNotFound."""

@@ -35,6 +35,14 @@ class Upload:
 
 
 @dataclass(frozen=True)
+class Uploaded:
+    """The document that holds an upload: a new one, or one of the workspace that has the same bytes already."""
+
+    record: DocumentRecord
+    is_duplicate: bool
+
+
+@dataclass(frozen=True)
 class _Accepted:
     upload: Upload
     media_type: str
@@ -49,10 +57,17 @@ class UploadService:
         self._max_upload_bytes = max_upload_bytes
 
     async def upload(
-        self, tenant_id: TenantId, workspace_id: WorkspaceId, uploads: Sequence[Upload], metadata: dict[str, Any]
-    ) -> Sequence[DocumentRecord]:
+        self,
+        tenant_id: TenantId,
+        workspace_id: WorkspaceId,
+        uploads: Sequence[Upload],
+        metadata: dict[str, Any],
+        *,
+        allow_duplicates: bool = False,
+    ) -> Sequence[Uploaded]:
         """Take in all of `uploads` or none. No transaction is open while bytes are written.
 
+        Bytes that are the newest content of a document already make no further one unless `allow_duplicates`.
         Raises WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, UnsupportedFormat or BlobStoreUnavailable.
         """
         async with self._database.tenant(tenant_id) as session:
@@ -67,16 +82,16 @@ class UploadService:
                 orphans.append(stored.key)
                 written.append(_Accepted(upload, media_type, blob_id, stored))
             async with self._database.tenant(tenant_id) as session:
-                records = await self._write_rows(session, workspace_id, written, metadata)
+                found = await self._write_rows(session, workspace_id, written, metadata, allow_duplicates)
                 # What comes next is the commit, which may succeed although its answer is lost: rather an object too
                 # many than a document without its original.
                 orphans.clear()
-            return records
-        except BaseException:
+            orphans += [item.stored.key for item, each in zip(written, found, strict=True) if each.is_duplicate]
+            return found
+        finally:
             # There are no rows, so nothing else would ever remove these objects.
             with suppress(BlobStoreUnavailable):
                 await self._blobs.delete(orphans)
-            raise
 
     def _check(self, upload: Upload) -> str:
         """The media type that `upload` is stored under."""
@@ -95,13 +110,24 @@ class UploadService:
         return f"{media_type}; charset={charset}" if charset and found.container == "text" else media_type
 
     async def _write_rows(
-        self, session: TenantSession, workspace_id: WorkspaceId, written: Sequence[_Accepted], metadata: dict[str, Any]
-    ) -> Sequence[DocumentRecord]:
-        # Locked, so that the profile cannot change between reading its hash and storing the versions.
+        self,
+        session: TenantSession,
+        workspace_id: WorkspaceId,
+        written: Sequence[_Accepted],
+        metadata: dict[str, Any],
+        allow_duplicates: bool,
+    ) -> Sequence[Uploaded]:
+        # Locked, so that the profile cannot change between reading its hash and storing the versions, and so that two
+        # uploads of the same bytes see each other.
         workspace = (await WorkspaceRepository(session).get(workspace_id, for_update=True)).row
         refuse_deleting(workspace)
-        documents = [await self._write_row(session, workspace, item, metadata) for item in written]
-        return await DocumentRepository(session, workspace_id).get_many(documents)
+        documents = DocumentRepository(session, workspace_id)
+        ids: list[tuple[UUID, bool]] = []
+        for item in written:
+            same = None if allow_duplicates else await documents.find_same_content(item.stored.sha256)
+            ids.append((same or await self._write_row(session, workspace, item, metadata), same is not None))
+        records = {record.document.id: record for record in await documents.get_many({each for each, _ in ids})}
+        return [Uploaded(records[document_id], is_duplicate) for document_id, is_duplicate in ids]
 
     async def _write_row(
         self, session: TenantSession, workspace: Workspace, item: _Accepted, metadata: dict[str, Any]

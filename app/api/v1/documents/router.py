@@ -1,9 +1,9 @@
 """Routes of documents."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 
 from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, RoleRequired, TenantUnit, WorkspaceDep
@@ -18,6 +18,7 @@ from app.api.v1.documents.schemas import (
     DocumentRead,
     DocumentsAccepted,
     DocumentUpdate,
+    UploadedDocument,
     document_link,
 )
 from app.blobs.store import BlobMissing, BlobStoreUnavailable
@@ -46,6 +47,9 @@ def document_service(session: TenantUnit, workspace_id: WorkspaceDep) -> Documen
 
 
 ServiceDep = Annotated[DocumentService, Depends(document_service)]
+Duplicate = Annotated[
+    Literal["allow"] | None, Query(description="`allow`: make a new document even of bytes that the workspace has.")
+]
 
 
 @router.post(
@@ -54,6 +58,7 @@ ServiceDep = Annotated[DocumentService, Depends(document_service)]
     summary="Upload documents",
     openapi_extra={"requestBody": UPLOAD_BODY},
     responses={
+        200: {"model": DocumentsAccepted, "description": "The workspace has all of these bytes already."},
         202: {"headers": LOCATION},
         **problems(
             RoleRequired, WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, TooManyFiles, UnsupportedMediaType,
@@ -62,13 +67,24 @@ ServiceDep = Annotated[DocumentService, Depends(document_service)]
     },
 )  # fmt: skip
 async def upload_documents(
-    workspace_id: WorkspaceDep, caller: EditorCaller, container: ContainerDep, request: Request, response: Response
+    workspace_id: WorkspaceDep,
+    caller: EditorCaller,
+    container: ContainerDep,
+    request: Request,
+    response: Response,
+    duplicate: Duplicate = None,
 ) -> DocumentsAccepted:
-    """Files as multipart/form-data, or one text as JSON. All are taken in or none; poll each document's own link."""
+    """Files as multipart/form-data, or one text as JSON. All are taken in or none; poll each document's own link.
+
+    Bytes that the workspace has already are answered with the document that holds them."""
     service = UploadService(container.database, container.blobs, max_upload_bytes=container.settings.max_upload_bytes)
     async with read_intake(request, container.settings) as intake:
-        records = await service.upload(caller.tenant_id, workspace_id, intake.uploads, intake.metadata)
-    documents = [DocumentRead.of(record) for record in records]
+        found = await service.upload(
+            caller.tenant_id, workspace_id, intake.uploads, intake.metadata, allow_duplicates=duplicate == "allow"
+        )
+    documents = [UploadedDocument.of_upload(each) for each in found]
+    if all(each.is_duplicate for each in found):
+        response.status_code = status.HTTP_200_OK
     only = documents[0].links.self if len(documents) == 1 else f"/v1/workspaces/{workspace_id}/documents"
     response.headers["Location"] = only
     return DocumentsAccepted(documents=documents)

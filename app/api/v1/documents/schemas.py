@@ -11,6 +11,7 @@ from app.api.pagination import Page
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.models import IndexState
 from app.domain.documents.records import DocumentRecord, Status
+from app.domain.documents.upload import Uploaded
 from app.retrieval.contract import LAZY_MODES, PassageEvidence
 
 DOCUMENT_ID = "6a1de1b6-3bb1-4f0b-8f35-7f5c8f0a9d3e"
@@ -61,6 +62,7 @@ EXAMPLE: dict[str, Any] = {
         "content": f"/v1/workspaces/{WORKSPACE_ID}/documents/{DOCUMENT_ID}/content",
     },
 }
+UPLOADED_EXAMPLE: dict[str, Any] = EXAMPLE | {"status": "processing", "duplicate": False}
 
 
 class TextDocument(Body):
@@ -212,12 +214,26 @@ class DocumentRead(BaseModel):
         )
 
 
+class UploadedDocument(DocumentRead):
+    """The document that holds an upload."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [UPLOADED_EXAMPLE]})
+
+    duplicate: bool = Field(
+        default=False, description="The workspace had a document with the same bytes: this one. Nothing was stored."
+    )
+
+    @classmethod
+    def of_upload(cls, uploaded: Uploaded) -> Self:
+        return cls.of(uploaded.record).model_copy(update={"duplicate": uploaded.is_duplicate})
+
+
 class DocumentsAccepted(BaseModel):
     """The documents of an upload, in the order of the request."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"documents": [EXAMPLE | {"status": "processing"}]}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"documents": [UPLOADED_EXAMPLE]}]})
 
-    documents: list[DocumentRead]
+    documents: list[UploadedDocument]
 
 
 class DocumentPage(Page[DocumentRead]):
