@@ -77,6 +77,14 @@ class PurgeWorkspace(Job):
     workspace_id: UUID
 
 
+@dataclass(frozen=True)
+class PurgeTenant(Job):
+    """Remove a tenant that is being deleted, and count that nothing is left of it."""
+
+    name = "tenants.purge_tenant"
+    queue = "purge"
+
+
 def enqueue(session: SystemSession, job: Job) -> None:
     """Publish `job` after the session's unit of work has committed; dropped if it does not."""
     session.outbox.append(job)
@@ -85,4 +93,11 @@ def enqueue(session: SystemSession, job: Job) -> None:
 # In the order in which a worker that is free looks into them: what takes long comes last.
 QUEUES = ("purge", "ingest", "graph")
 
-ALL_JOBS: tuple[type[Job], ...] = (ProcessVersion, IndexGraph, PurgeDocument, PurgeGraphVersion, PurgeWorkspace)
+ALL_JOBS: tuple[type[Job], ...] = (
+    ProcessVersion,
+    IndexGraph,
+    PurgeDocument,
+    PurgeGraphVersion,
+    PurgeWorkspace,
+    PurgeTenant,
+)

@@ -12,6 +12,7 @@ from app.api.health import router as health
 from app.api.middleware import BodyLimit, RequestContext
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
+from app.api.v1.admin.router import router as operators
 from app.api.v1.router import router as v1
 from app.bootstrap import Container, open_container
 from app.logs import configure_logging, log_stray_error
@@ -51,11 +52,14 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "queries", "description": "Evidence and context for a question."},
             {"name": "entities", "description": "What the knowledge graph holds."},
             {"name": "account", "description": "This key, and what there is to choose from."},
+            {"name": "keys", "description": "The API keys of your tenant."},
+            {"name": "operators", "description": "Tenants, for those who run the installation."},
             {"name": "health", "description": "For load balancers."},
         ],
     )  # fmt: skip
     app.include_router(health)
     app.include_router(v1)
+    app.include_router(operators)
     install_problem_handlers(app)
     access = access_of_routes(app)
     install_openapi(app, access)

@@ -9,6 +9,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEVELOPMENT_SECRET = "development-only-secret"  # noqa: S105 - refused outside development
 
+# Whoever has it can do everything to every tenant, and it can be tried over HTTP.
+OPERATOR_SECRET_CHARS = 24
+
 # LightRAG reads these from the environment, `.env` or `config.ini`, and they would silently put every workspace into
 # one (facts F9) or end the process at construction.
 ENGINE_HIJACKERS = ("POSTGRES_WORKSPACE", "WORKSPACE", "ENTITY_TYPES")
@@ -22,6 +25,7 @@ class Settings(BaseSettings):
 
     environment: Literal["development", "production"] = "development"
     secret_key: SecretStr = SecretStr(DEVELOPMENT_SECRET)
+    operator_secret: SecretStr | None = Field(default=None, description="Opens `/v1/admin`; without it that is closed.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
 
@@ -59,6 +63,17 @@ class Settings(BaseSettings):
     def _refuse_default_secret(self) -> Self:
         if self.environment != "development" and self.secret_key.get_secret_value() == DEVELOPMENT_SECRET:
             raise ValueError("TRELLIS_SECRET_KEY still has its development value; set a secret of your own")
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_weak_operator_secret(self) -> Self:
+        given = self.operator_secret.get_secret_value() if self.operator_secret is not None else None
+        if given is None or self.environment == "development":
+            return self
+        if given == DEVELOPMENT_SECRET or len(given) < OPERATOR_SECRET_CHARS:
+            raise ValueError(f"TRELLIS_OPERATOR_SECRET needs {OPERATOR_SECRET_CHARS} characters of your own at least")
+        if given == self.secret_key.get_secret_value():
+            raise ValueError("TRELLIS_OPERATOR_SECRET must not be the same as TRELLIS_SECRET_KEY")
         return self
 
 

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from app.api.deps import Access
+from app.api.deps import Access, OperatorAccess
 
 # Below these a route answers nobody without a key or the operator's secret.
 GUARDED = "/v1/"
@@ -16,9 +16,9 @@ class RouteWithoutAccess(RuntimeError):
     """A route does not declare, exactly once, what its caller must be."""
 
 
-def access_of_routes(app: FastAPI) -> Mapping[tuple[str, str], Access]:
+def access_of_routes(app: FastAPI) -> Mapping[tuple[str, str], Access | OperatorAccess]:
     """What each guarded (method, path) declares. Raises RouteWithoutAccess."""
-    found: dict[tuple[str, str], Access] = {}
+    found: dict[tuple[str, str], Access | OperatorAccess] = {}
     for route in iter_route_contexts(app.routes):
         if not isinstance(route.original_route, APIRoute) or not str(route.path_format).startswith(GUARDED):
             continue
@@ -33,8 +33,8 @@ def access_of_routes(app: FastAPI) -> Mapping[tuple[str, str], Access]:
     return found
 
 
-def _declared(dependant: Dependant) -> Iterator[Access]:
-    if isinstance(dependant.call, Access):
+def _declared(dependant: Dependant) -> Iterator[Access | OperatorAccess]:
+    if isinstance(dependant.call, Access | OperatorAccess):
         yield dependant.call
     for below in dependant.dependencies:
         yield from _declared(below)

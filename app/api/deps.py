@@ -13,6 +13,7 @@ from app.api.problems import validation_problem
 from app.bootstrap import Container
 from app.db.base import WorkspaceId
 from app.db.session import TenantSession
+from app.domain.tenants.operators import verify_operator
 from app.domain.tenants.records import Caller, Role
 from app.domain.tenants.service import Authenticator
 from app.domain.workspaces.errors import WorkspaceNotFound
@@ -20,6 +21,11 @@ from app.errors import Forbidden
 
 bearer = HTTPBearer(
     auto_error=False, scheme_name="ApiKey", bearerFormat="trl_<prefix>_<secret>", description="An API key of a tenant."
+)
+
+
+operator_bearer = HTTPBearer(
+    auto_error=False, scheme_name="OperatorSecret", description="TRELLIS_OPERATOR_SECRET of the installation."
 )
 
 
@@ -44,6 +50,7 @@ def get_container(request: Request) -> Container:
 
 ContainerDep = Annotated[Container, Depends(get_container)]
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(operator_bearer)]
 
 
 async def authenticate(credentials: Credentials, container: ContainerDep) -> Caller:
@@ -85,6 +92,19 @@ EditorCaller = Annotated[Caller, Depends(Access(Role.EDITOR))]
 AdminCaller = Annotated[Caller, Depends(Access(Role.ADMIN))]
 TenantReader = Annotated[Caller, Depends(Access(Role.READER, is_whole_tenant=True))]
 TenantAdmin = Annotated[Caller, Depends(Access(Role.ADMIN, is_whole_tenant=True))]
+
+
+@dataclass(frozen=True)
+class OperatorAccess:
+    """For operators of the installation: the caller needs the operator's secret, and no tenant's key will do."""
+
+    label: str = "operator"
+
+    async def __call__(self, credentials: OperatorCredentials, container: ContainerDep) -> None:
+        verify_operator(credentials.credentials if credentials else "", container.settings.operator_secret)
+
+
+OPERATOR = OperatorAccess()
 
 
 async def workspace_in_path(workspace_id: UUID, caller: VerifiedCaller) -> WorkspaceId:

@@ -7,11 +7,11 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from app.api.deps import Access
+from app.api.deps import Access, OperatorAccess
 from app.api.problems import Problem
 
 
-def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access]) -> None:
+def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access | OperatorAccess]) -> None:
     """`access` is what each guarded (method, path) asks of its caller."""
 
     def document() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.domain.tenants.operators import InvalidOperatorSecret
 from app.domain.tenants.service import InvalidApiKey, TenantSuspended
 from app.errors import (
     AppError,
@@ -223,6 +224,11 @@ def problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
     return public_problems(
         InvalidApiKey, TenantSuspended, ValidationFailed, InternalError, DatabaseUnavailable, *errors
     )
+
+
+def operator_problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route for operators."""
+    return public_problems(InvalidOperatorSecret, ValidationFailed, InternalError, DatabaseUnavailable, *errors)
 
 
 def public_problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:

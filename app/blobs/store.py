@@ -1,6 +1,6 @@
 """Keeps originals in a local folder or an S3 bucket, under keys made of our ids. Which rows point to them is domain business."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -78,6 +78,11 @@ class BlobStore:
         with path.open("wb") as file:
             async for chunk in self.stream(key):
                 file.write(chunk)
+
+    async def list(self, prefix: str) -> Sequence[str]:
+        """Keys of all objects below `prefix`, which ends in `/`. Raises BlobStoreUnavailable."""
+        with _translated(prefix):
+            return [entry["path"] async for page in obstore.list(self._store, prefix) for entry in page]
 
     async def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; one that is not there is no error. Raises BlobStoreUnavailable."""

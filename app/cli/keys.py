@@ -1,5 +1,6 @@
 """`trellis key …`: API keys of tenants. A key is printed once, when it is made."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from uuid import UUID
@@ -13,7 +14,7 @@ from app.db.models import ApiKey
 from app.domain.tenants.records import Role
 from app.domain.tenants.service import TenantService
 
-key_commands = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
+key_commands = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
 TenantArgument = Annotated[str, typer.Argument(help="Name or id of the tenant.")]
 
 
@@ -39,7 +40,7 @@ def create(
 def list_keys(tenant: TenantArgument) -> None:
     """Show a tenant's keys, without their secrets."""
 
-    async def find(tenants: TenantService) -> list[ApiKey]:
+    async def find(tenants: TenantService) -> Sequence[ApiKey]:
         return await tenants.list_keys((await tenants.get_tenant(tenant)).id)
 
     table = Table(
@@ -49,12 +50,14 @@ def list_keys(tenant: TenantArgument) -> None:
         Column("workspace", no_wrap=True),
         "expires",
         "revoked",
+        "last used",
         box=None,
     )
     for key in as_operator(find):
         table.add_row(
-            key.prefix, key.name, key.role, str(key.workspace_id or "all"), _day(key.expires_at), _day(key.revoked_at)
-        )
+            key.prefix, key.name, key.role, str(key.workspace_id or "all"), _day(key.expires_at), _day(key.revoked_at),
+            _day(key.last_used_at),
+        )  # fmt: skip
     Console().print(table)
 
 
@@ -67,6 +70,23 @@ def revoke(tenant: TenantArgument, prefix: Annotated[str, typer.Argument(help="O
 
     as_operator(end)
     typer.echo(f"Key {prefix} is revoked.")
+
+
+@key_commands.command("rotate")
+def rotate(
+    tenant: TenantArgument,
+    prefix: Annotated[str, typer.Argument(help="Of the key, as listed.")],
+    overlap_hours: Annotated[int, typer.Option(min=0, max=720, help="Hours that the old key goes on working.")] = 0,
+) -> None:
+    """Print a new key with the rights of an old one, which ends."""
+
+    async def replace(tenants: TenantService) -> str:
+        async with tenants.keys((await tenants.get_tenant(tenant)).id) as keys:
+            old = await keys.find_by_prefix(prefix)
+            _, text = await keys.rotate(old.id, overlap=timedelta(hours=overlap_hours))
+        return text
+
+    typer.echo(as_operator(replace))
 
 
 def _day(moment: datetime | None) -> str:

@@ -10,6 +10,7 @@ OWNER_ROLE = "trellis_owner"
 
 # A setting that was set in an earlier transaction of the same connection reads as '', not as NULL.
 CURRENT_TENANT = "(SELECT NULLIF(current_setting('app.tenant_id', true), '')::uuid)"
+OPERATING = "(SELECT current_setting('app.operator', true) = 'on')"
 CURRENT_WORKSPACE = "(SELECT NULLIF(current_setting('app.workspace', true), ''))"
 
 

@@ -37,14 +37,18 @@ def is_lock_timeout(error: BaseException) -> bool:
     return getattr(getattr(error, "orig", None), "sqlstate", None) == "55P03"
 
 
+ENTER = text("SELECT set_config('app.tenant_id', :tenant, true), set_config('app.operator', :operator, true)")
+
+
 class _TenantSyncSession(Session):
-    """Sets `app.tenant_id` at the start of each of its transactions."""
+    """Sets who its transactions act for, at the start of each."""
 
 
 @event.listens_for(_TenantSyncSession, "after_begin")
 def _set_tenant(session: Session, transaction: SessionTransaction, connection: Connection) -> None:  # noqa: ARG001
     # SET LOCAL takes no bind parameters; set_config does, and its third argument keeps it to this transaction.
-    connection.execute(text("SELECT set_config('app.tenant_id', :tenant, true)"), {"tenant": session.info["tenant"]})
+    values = {"tenant": session.info["tenant"], "operator": session.info.get("operator", "")}
+    connection.execute(ENTER, values)
 
 
 class SystemSession(AsyncSession):
@@ -107,6 +111,15 @@ class Database:
     async def tenant(self, tenant_id: UUID) -> AsyncIterator[TenantSession]:
         """One transaction as this tenant: committed at the end, rolled back by any exception."""
         async with TenantSession(self.engine, expire_on_commit=False, info={"tenant": str(tenant_id)}) as session:
+            yield session
+            await self._commit(session)
+
+    @asynccontextmanager
+    async def operator(self, tenant_id: UUID | None = None) -> AsyncIterator[TenantSession]:
+        """One transaction of an operator: it sees and writes the table of tenants, and of all else the rows of
+        `tenant_id` only. Ask for it after the operator's secret was verified, and in commands."""
+        info = {"tenant": str(tenant_id) if tenant_id is not None else "", "operator": "on"}
+        async with TenantSession(self.engine, expire_on_commit=False, info=info) as session:
             yield session
             await self._commit(session)
 

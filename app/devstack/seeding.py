@@ -9,8 +9,9 @@ from pydantic import SecretStr
 from app.db.session import Database
 from app.domain.models.offline import register_offline_models
 from app.domain.models.service import ModelProfiles
+from app.domain.tenants.errors import TenantNotFound
 from app.domain.tenants.records import Role
-from app.domain.tenants.service import Authenticator, TenantNotFound, TenantService
+from app.domain.tenants.service import Authenticator, TenantService
 from app.errors import Unauthenticated
 
 TENANT = "development"

@@ -11,7 +11,7 @@ TABLES = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, pg_get_userbyid(c.relowner),
        EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id'),
        EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid
-                AND pg_get_expr(p.polqual, p.polrelid) ~ 'app\\.(tenant_id|workspace)')
+                AND pg_get_expr(p.polqual, p.polrelid) ~ 'app\\.(tenant_id|workspace|operator)')
   FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 """
 

@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from app.cli.main import app
 from app.db.provision import DatabaseUrls
 from app.db.session import Database
+from app.domain.tenants.errors import TenantNotFound
+from app.domain.tenants.key_service import KeyTargetMissing
 from app.domain.tenants.records import Role
-from app.domain.tenants.service import Authenticator, InvalidApiKey, KeyTargetMissing, TenantExists, TenantNotFound
+from app.domain.tenants.service import Authenticator, InvalidApiKey, TenantExists, TenantSuspended
 from app.settings import DEVELOPMENT_SECRET, Settings
 
 Trellis = Callable[..., str]
@@ -66,6 +68,33 @@ def test_a_key_works_until_it_is_revoked(trellis: Trellis, tenant: str, urls: Da
     prefix = key.split("_")[1]
     assert prefix in trellis("key", "list", tenant)
     trellis("key", "revoke", tenant, prefix)
+    with pytest.raises(InvalidApiKey):
+        verified(urls, key)
+
+
+def test_a_key_is_rotated(trellis: Trellis, tenant: str, urls: DatabaseUrls) -> None:
+    old = trellis("key", "create", tenant, "--role", "reader")
+    new = trellis("key", "rotate", tenant, old.split("_")[1])
+    assert verified(urls, new) is Role.READER
+    with pytest.raises(InvalidApiKey):
+        verified(urls, old)
+
+
+def test_a_tenant_is_suspended_and_resumed(trellis: Trellis, tenant: str, urls: DatabaseUrls) -> None:
+    key = trellis("key", "create", tenant)
+    trellis("tenant", "suspend", tenant)
+    with pytest.raises(TenantSuspended):
+        verified(urls, key)
+    trellis("tenant", "resume", tenant)
+    assert verified(urls, key) is Role.EDITOR
+
+
+def test_a_tenant_is_deleted_after_a_question(trellis: Trellis, tenant: str, urls: DatabaseUrls) -> None:
+    key = trellis("key", "create", tenant)
+    declined = CliRunner().invoke(app, ["tenant", "delete", tenant], input="n\n")
+    assert declined.exit_code != 0
+    assert verified(urls, key) is Role.EDITOR
+    assert "0 workspaces and 0 documents left" in trellis("tenant", "delete", tenant, "--yes")
     with pytest.raises(InvalidApiKey):
         verified(urls, key)
 

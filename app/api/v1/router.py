@@ -8,10 +8,11 @@ from app.api.v1.account.router import router as account
 from app.api.v1.documents.passages import router as passages
 from app.api.v1.documents.router import router as documents
 from app.api.v1.entities.router import router as entities
+from app.api.v1.keys.router import router as keys
 from app.api.v1.queries.router import router as queries
 from app.api.v1.workspaces.router import router as workspaces
 
 # No prefix here: a route knows itself, in logs too, by the path in its own module only.
 router = APIRouter(dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=problems())
-for resource in (account, workspaces, documents, passages, queries, entities):
+for resource in (account, workspaces, documents, passages, queries, entities, keys):
     router.include_router(resource)

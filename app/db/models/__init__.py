@@ -4,7 +4,7 @@ from app.db.models.document import Blob, Document, IndexState, LiveVersion, Vers
 from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPosting
 from app.db.models.model_profile import ModelProfile
 from app.db.models.passage import Chunk, Mention, Passage
-from app.db.models.tenant import ApiKey, Tenant
+from app.db.models.tenant import ApiKey, Tenant, TenantDeletion
 from app.db.models.usage import UsageEvent
 from app.db.models.workspace import CorpusVersion, Workspace, WorkspaceLease
 
@@ -23,6 +23,7 @@ __all__ = [
     "ModelProfile",
     "Passage",
     "Tenant",
+    "TenantDeletion",
     "TermPosting",
     "UsageEvent",
     "Version",

@@ -7,7 +7,8 @@ from app.domain.ingestion.graph import GraphIndexer
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.process import VersionProcessor
 from app.domain.ingestion.purge import Purger
-from app.jobs import IndexGraph, Job, ProcessVersion, PurgeDocument, PurgeGraphVersion, PurgeWorkspace
+from app.domain.ingestion.purge_tenant import TenantPurger
+from app.jobs import IndexGraph, Job, ProcessVersion, PurgeDocument, PurgeGraphVersion, PurgeTenant, PurgeWorkspace
 from app.retrieval.contract import WorkspaceBusy
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -24,6 +25,7 @@ class JobRunner:
         self._processor = VersionProcessor(ports, self._attempts)
         self._graph = GraphIndexer(ports, self._attempts)
         self._purger = Purger(ports)
+        self._tenants = TenantPurger(ports, self._purger)
 
     async def run(self, job: Job, owner: str) -> None:
         """Do the job; a repetition of one that is done, or that another worker is at, does nothing. Raises what stops it."""
@@ -38,6 +40,8 @@ class JobRunner:
                 await self._purger.graph_version(job)
             case PurgeWorkspace():
                 await self._purger.workspace(job)
+            case PurgeTenant():
+                await self._tenants.run(job)
             case _:
                 raise ValueError(f"no handler for {job.name}")
 

@@ -24,7 +24,7 @@ from sqlalchemy import ColumnElement, Row, Update, and_, case, exists, extract, 
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
-from app.db.models import Chunk, IndexState
+from app.db.models import Chunk, IndexState, Tenant
 from app.db.session import TenantSession
 from app.errors import Conflict
 from app.retrieval.contract import Engine
@@ -76,6 +76,8 @@ class IndexStates:
         """
         free = (
             *_at(version_id, engine),
+            # What is queued of a suspended tenant waits, uncounted.
+            exists().where(Tenant.id == IndexState.tenant_id, Tenant.status == "active"),
             or_(
                 IndexState.state == "queued",
                 and_(IndexState.state == "running", IndexState.lease_expires_at < func.clock_timestamp()),

@@ -4,7 +4,7 @@ Any number of sweepers may run: a job sent twice is claimed once.
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -13,7 +13,17 @@ import structlog
 from app.db.session import Database
 from app.domain.ingestion.purge_repository import StaleWork
 from app.domain.ingestion.states import IndexStates
-from app.jobs import IndexGraph, Job, ProcessVersion, PurgeDocument, PurgeGraphVersion, PurgeWorkspace, enqueue
+from app.domain.tenants.deletion_repository import StaleDeletions
+from app.jobs import (
+    IndexGraph,
+    Job,
+    ProcessVersion,
+    PurgeDocument,
+    PurgeGraphVersion,
+    PurgeTenant,
+    PurgeWorkspace,
+    enqueue,
+)
 from app.settings import Settings
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -58,10 +68,13 @@ class Sweeper:
             logger.info("jobs_sent_again", jobs=sent, stale=len(jobs))
         return sent
 
-    async def _stale_jobs(self) -> list[Job]:
+    async def _stale_jobs(self) -> Sequence[Job]:
+        requeue_after = timedelta(seconds=self._settings.requeue_after_seconds)
         async with self._database.system() as session:
-            rows = await StaleWork(session).list(timedelta(seconds=self._settings.requeue_after_seconds), MAX_ROWS)
-        return [
+            rows = await StaleWork(session).list(requeue_after, MAX_ROWS)
+        async with self._database.operator() as session:
+            deletions = [PurgeTenant(tenant_id) for tenant_id in await StaleDeletions(session).list(requeue_after)]
+        return deletions + [
             PurgeWorkspace(row.tenant_id, row.workspace_id)
             if row.kind == "workspace"
             else JOBS[row.kind](row.tenant_id, row.workspace_id, row.subject_id)

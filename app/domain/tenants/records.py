@@ -45,4 +45,15 @@ class StoredKey:
     secret_hash: bytes
     expires_at: datetime | None
     revoked_at: datetime | None
+    last_used_at: datetime | None
     read_at: datetime
+
+
+@dataclass(frozen=True)
+class KeyDraft:
+    """What a new key should be."""
+
+    name: str
+    role: Role
+    workspace_id: UUID | None = None
+    expires_at: datetime | None = None

@@ -1,0 +1,1 @@
+"""Tenants and their keys, for operators of the installation."""

@@ -1,0 +1,1 @@
+"""API keys, as the admins of a tenant manage them."""
