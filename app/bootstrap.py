@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+import httpx
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
@@ -22,6 +23,7 @@ from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
 from app.domain.models.service import ModelProfiles
+from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.providers.factory import ModelFactory
@@ -46,6 +48,7 @@ class Container:
     leases: WorkspaceLeases
     graph: GraphEngine
     searches: SearchRegistry
+    tokens: TokenVerifier | None
 
 
 class CeleryPublisher:
@@ -108,6 +111,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(redis.aclose)
         models = ModelFactory(redis)
         stack.push_async_callback(models.aclose)
+        issuer_client = await stack.enter_async_context(httpx.AsyncClient())
         graph = await stack.enter_async_context(open_graph_engine(settings, database))
         yield Container(
             settings=settings,
@@ -118,7 +122,22 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             leases=WorkspaceLeases(database, settings.lease_seconds),
             graph=graph,
             searches=SearchRegistry({"lazy": LazySearch(database), "graph": graph.search}),
+            tokens=_token_verifier(settings, database, issuer_client),
         )
+
+
+def _token_verifier(settings: Settings, database: Database, client: httpx.AsyncClient) -> TokenVerifier | None:
+    if settings.oidc_issuer is None or settings.oidc_audience is None:
+        return None
+    issuer = Issuer(
+        issuer=settings.oidc_issuer,
+        audience=settings.oidc_audience,
+        algorithms=settings.oidc_algorithm_names,
+        jwks_url=settings.oidc_jwks_url,
+        tenant_claim=settings.oidc_tenant_claim,
+        role_claim=settings.oidc_role_claim,
+    )
+    return TokenVerifier(issuer, database, client)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ DEVELOPMENT_SECRET = "development-only-secret"  # noqa: S105 - refused outside d
 # Whoever has it can do everything to every tenant, and it can be tried over HTTP.
 OPERATOR_SECRET_CHARS = 24
 
+# Signatures that only the issuer can make: with a symmetric one everybody who can verify could also sign.
+TOKEN_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
+
 # LightRAG reads these from the environment, `.env` or `config.ini`, and they would silently put every workspace into
 # one (facts F9) or end the process at construction.
 ENGINE_HIJACKERS = ("POSTGRES_WORKSPACE", "WORKSPACE", "ENTITY_TYPES")
@@ -26,6 +29,12 @@ class Settings(BaseSettings):
     environment: Literal["development", "production"] = "development"
     secret_key: SecretStr = SecretStr(DEVELOPMENT_SECRET)
     operator_secret: SecretStr | None = Field(default=None, description="Opens `/v1/admin`; without it that is closed.")
+    oidc_issuer: str | None = Field(default=None, description="Accept tokens of this issuer beside API keys.")
+    oidc_audience: str | None = None
+    oidc_jwks_url: str | None = Field(default=None, description="Where its keys are; left out, as it says itself.")
+    oidc_algorithms: str = "RS256"
+    oidc_tenant_claim: str = "tenant_id"
+    oidc_role_claim: str = "role"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
 
@@ -64,6 +73,21 @@ class Settings(BaseSettings):
         if self.environment != "development" and self.secret_key.get_secret_value() == DEVELOPMENT_SECRET:
             raise ValueError("TRELLIS_SECRET_KEY still has its development value; set a secret of your own")
         return self
+
+    @model_validator(mode="after")
+    def _refuse_half_an_issuer(self) -> Self:
+        if self.oidc_issuer is not None and not self.oidc_audience:
+            raise ValueError("TRELLIS_OIDC_AUDIENCE must be set: tokens that the issuer made for others prove nothing")
+        if unsafe := set(self.oidc_algorithm_names) - TOKEN_ALGORITHMS or not self.oidc_algorithm_names:
+            raise ValueError(f"TRELLIS_OIDC_ALGORITHMS holds {unsafe}; use some of {sorted(TOKEN_ALGORITHMS)}")
+        for url in (self.oidc_issuer, self.oidc_jwks_url):
+            if url is not None and self.environment != "development" and not url.startswith("https://"):
+                raise ValueError("TRELLIS_OIDC_ISSUER and TRELLIS_OIDC_JWKS_URL must begin with https://")
+        return self
+
+    @property
+    def oidc_algorithm_names(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.oidc_algorithms.split(",") if name.strip())
 
     @model_validator(mode="after")
     def _refuse_weak_operator_secret(self) -> Self:

@@ -13,6 +13,7 @@ from app.api.problems import validation_problem
 from app.bootstrap import Container
 from app.db.base import WorkspaceId
 from app.db.session import TenantSession
+from app.domain.tenants.oidc import looks_like_token
 from app.domain.tenants.operators import verify_operator
 from app.domain.tenants.records import Caller, Role
 from app.domain.tenants.service import Authenticator
@@ -20,7 +21,10 @@ from app.domain.workspaces.errors import WorkspaceNotFound
 from app.errors import Forbidden
 
 bearer = HTTPBearer(
-    auto_error=False, scheme_name="ApiKey", bearerFormat="trl_<prefix>_<secret>", description="An API key of a tenant."
+    auto_error=False,
+    scheme_name="ApiKey",
+    bearerFormat="trl_<prefix>_<secret>",
+    description="An API key of a tenant, or a token of the installation's issuer.",
 )
 
 
@@ -54,9 +58,13 @@ OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(ope
 
 
 async def authenticate(credentials: Credentials, container: ContainerDep) -> Caller:
-    """The caller behind the request's key; raises InvalidApiKey or TenantSuspended."""
-    caller = await Authenticator(container.database).verify(credentials.credentials if credentials else "")
-    structlog.contextvars.bind_contextvars(tenant_id=str(caller.tenant_id), key_id=str(caller.key_id))
+    """Whoever the request's key or token is; raises InvalidApiKey, TokenNotMapped or TenantSuspended."""
+    presented = credentials.credentials if credentials else ""
+    if container.tokens is not None and looks_like_token(presented):
+        caller = await container.tokens.verify(presented)
+    else:
+        caller = await Authenticator(container.database).verify(presented)
+    structlog.contextvars.bind_contextvars(tenant_id=str(caller.tenant_id), caller=caller.name)
     return caller
 
 

@@ -15,8 +15,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.domain.tenants.errors import InvalidApiKey, TenantSuspended, TokenNotMapped
+from app.domain.tenants.oidc import IssuerUnavailable
 from app.domain.tenants.operators import InvalidOperatorSecret
-from app.domain.tenants.service import InvalidApiKey, TenantSuspended
 from app.errors import (
     AppError,
     Conflict,
@@ -222,7 +223,14 @@ async def _on_database_error(request: Request, error: Exception) -> JSONResponse
 def problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route that needs a key: what any such route may answer, and `errors`."""
     return public_problems(
-        InvalidApiKey, TenantSuspended, ValidationFailed, InternalError, DatabaseUnavailable, *errors
+        InvalidApiKey,
+        TenantSuspended,
+        TokenNotMapped,
+        ValidationFailed,
+        InternalError,
+        DatabaseUnavailable,
+        IssuerUnavailable,
+        *errors,
     )
 
 

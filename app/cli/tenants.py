@@ -64,7 +64,7 @@ def delete(
 ) -> None:
     """Remove a tenant with all it has; the workers do it. Asked again, it shows how far that is."""
     if not yes:
-        typer.confirm(f"Delete {tenant} with all its workspaces and documents? This cannot be undone.", abort=True)
+        typer.confirm(f"Delete {tenant}, its workspaces and its documents? This cannot be undone.", abort=True)
     deletion = as_operator(lambda tenants: _delete(tenants, tenant))
     tenant_id = deletion.tenant_id
     typer.echo(_progress(deletion))

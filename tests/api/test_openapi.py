@@ -79,7 +79,10 @@ def test_its_refusals_are_problems_with_codes(name: str) -> None:
         for code, example in examples.items():
             assert (example["value"]["code"], example["value"]["status"]) == (code, status)
             Draft202012Validator(resolved(answer["content"][MEDIA_TYPE]["schema"])).validate(example["value"])
-    if path not in PUBLIC:
+    if path.startswith("/v1/admin/"):
+        assert {401, 422, 500, 503} <= set(refusals)
+        assert operation["security"] == [{"OperatorSecret": []}]
+    elif path not in PUBLIC:
         assert {401, 403, 422, 500, 503} <= set(refusals)
         assert operation["security"] == [{"ApiKey": []}]
     if "{" in path:

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from app.cli.main import app
 from app.db.provision import DatabaseUrls
 from app.db.session import Database
-from app.domain.tenants.errors import TenantNotFound
+from app.domain.tenants.errors import InvalidApiKey, TenantNotFound, TenantSuspended
 from app.domain.tenants.key_service import KeyTargetMissing
 from app.domain.tenants.records import Role
-from app.domain.tenants.service import Authenticator, InvalidApiKey, TenantExists, TenantSuspended
+from app.domain.tenants.service import Authenticator, TenantExists
 from app.settings import DEVELOPMENT_SECRET, Settings
 
 Trellis = Callable[..., str]

@@ -20,12 +20,10 @@ from app.domain.tenants.errors import InvalidApiKey, TenantSuspended, TokenNotMa
 from app.domain.tenants.records import Caller, Role
 from app.domain.tenants.repository import KeyRepository
 from app.errors import Unavailable
+from app.settings import TOKEN_ALGORITHMS
 
 logger = structlog.stdlib.get_logger(__name__)
 
-ASYMMETRIC: Final = frozenset(
-    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-)
 # The issuer's keys are read again after so long, and for a key that is not known at most every so often: anybody can send
 # tokens with invented key ids.
 KEYS_SECONDS: Final = 3600.0
@@ -188,7 +186,7 @@ def _usable(found: list[Any]) -> dict[str, jwt.PyJWK]:
             key = jwt.PyJWK(item)
         except jwt.PyJWTError:
             continue  # of a kind that we cannot use; the others may do
-        if key.algorithm_name in ASYMMETRIC:
+        if key.algorithm_name in TOKEN_ALGORITHMS:
             keys[item["kid"]] = key
     return keys
 

@@ -22,12 +22,21 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """A verified API key: whose it is, what it may do, and the one workspace it is bound to, if it is."""
+    """Who a verified key or token is: its tenant, what it may do, and the one workspace it is bound to, if it is.
 
-    key_id: UUID
+    One of `key_id` and `subject` (the user, as the token's issuer names it) is there.
+    """
+
+    key_id: UUID | None
     tenant_id: TenantId
     role: Role
     workspace_id: WorkspaceId | None
+    subject: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As the audit log names the caller: a key by its id, a user as the issuer does."""
+        return f"key:{self.key_id}" if self.key_id is not None else f"user:{self.subject}"
 
     def may_see(self, workspace_id: UUID) -> bool:
         return self.workspace_id is None or self.workspace_id == workspace_id

@@ -69,6 +69,11 @@ class KeyRepository(TenantRepository):
     async def tenant_name(self) -> str:
         return (await self.session.scalars(select(Tenant.name).where(Tenant.id == self.session.tenant_id))).one()
 
+    async def tenant_status(self) -> str | None:
+        """None if there is no such tenant."""
+        status: str | None = await self.session.scalar(select(Tenant.status).where(Tenant.id == self.session.tenant_id))
+        return status
+
     async def list(self, *, after: tuple[datetime, UUID] | None = None, limit: int | None = None) -> list[ApiKey]:
         """In order of creation, from the first after `after`."""
         query = self.rows(ApiKey).order_by(ApiKey.created_at, ApiKey.id).limit(limit)

@@ -11,28 +11,16 @@ from app.db.base import TenantId, WorkspaceId
 from app.db.models import ApiKey, Tenant
 from app.db.session import Database, TenantSession
 from app.domain.tenants.deletion_repository import Deletion, TenantDeletions
-from app.domain.tenants.errors import TenantNotFound
+from app.domain.tenants.errors import InvalidApiKey, TenantNotFound, TenantSuspended
 from app.domain.tenants.key_service import KeyService
 from app.domain.tenants.keys import PresentedKey, parse_key, secret_matches
 from app.domain.tenants.records import Caller, KeyDraft, Role, StoredKey
 from app.domain.tenants.repository import KeyDirectory, KeyRepository, TenantDirectory
-from app.errors import Conflict, Forbidden, Unauthenticated
+from app.errors import Conflict
 from app.jobs import PurgeTenant, enqueue
 
 # How exactly `last_used_at` is kept.
 LAST_USED_PRECISION = timedelta(minutes=1)
-
-
-class InvalidApiKey(Unauthenticated):
-    """One answer for a missing, malformed, unknown, expired or revoked key: it tells a stranger nothing."""
-
-    code = "invalid_api_key"
-    title = "The API key is not valid"
-
-
-class TenantSuspended(Forbidden):
-    code = "tenant_suspended"
-    title = "The tenant is suspended"
 
 
 class TenantExists(Conflict):

@@ -18,6 +18,7 @@ async def read_me(caller: ReaderCaller, session: TenantUnit) -> Me:
     return Me(
         tenant=Me.Tenant(id=caller.tenant_id, name=name),
         key_id=caller.key_id,
+        subject=caller.subject,
         role=caller.role,
         workspace_id=caller.workspace_id,
     )

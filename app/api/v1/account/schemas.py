@@ -18,6 +18,7 @@ class Me(BaseModel):
                 {
                     "tenant": {"id": "3f6cbd1e-5a0c-43c8-9a76-7a1f59a4c2b0", "name": "Harbor Works"},
                     "key_id": "c1b0e0a5-51f5-4a2e-8f0d-6b1f5a7d9e33",
+                    "subject": None,
                     "role": "admin",
                     "workspace_id": None,
                 }
@@ -32,7 +33,8 @@ class Me(BaseModel):
         name: str
 
     tenant: Tenant
-    key_id: UUID
+    key_id: UUID | None = Field(description="Null for a user who came with a token.")
+    subject: str | None = Field(description="The user, as the token's issuer names it; null for a key.")
     role: Role
     workspace_id: UUID | None = Field(description="The one workspace that the key is bound to, if it is.")
 
