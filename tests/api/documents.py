@@ -1,7 +1,9 @@
 """Uploads documents over HTTP and plays the worker's part in their rows."""
 
+import asyncio
 import base64
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -60,3 +62,11 @@ async def queued_jobs(redis: "Redis", queue: str) -> list[tuple[str, dict[str, A
         _, payload, _ = json.loads(base64.b64decode(message["body"]))
         jobs.append((message["headers"]["task"], payload))
     return jobs
+
+
+async def until(condition: Callable[[], Awaitable[Any]]) -> None:
+    """Wait for something to come true; the test's own time limit ends a wait that is in vain."""
+    while True:
+        if await condition():
+            return
+        await asyncio.sleep(0.05)

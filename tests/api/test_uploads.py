@@ -15,7 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from app.bootstrap import CeleryPublisher, Container
 from app.db.base import WorkspaceId
 from app.db.session import Database
-from app.domain.documents.upload import Upload, UploadService
+from app.domain.documents.originals import Upload
+from app.domain.documents.upload import UploadService
 from app.domain.tenants.records import Role
 from app.jobs import Job
 from app.main import create_app

@@ -30,6 +30,10 @@ SELECT 'table', relname, concat_ws(' ', relkind, relrowsecurity, relforcerowsecu
 UNION ALL
 SELECT 'function', proname, concat_ws(' ', prosecdef, proacl::text, md5(prosrc))
   FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prolang <> 13
+UNION ALL
+SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = 'public'
+UNION ALL
+SELECT 'trigger', tgrelid::regclass || '.' || tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
 """
 
 

@@ -37,6 +37,13 @@ class NothingToRetry(Conflict):
     title = "Nothing of this document can be retried now"
 
 
+class NothingToCancel(Conflict):
+    """Nothing of the document is waiting or being worked on."""
+
+    code = "nothing_to_cancel"
+    title = "Nothing of this document can be called off"
+
+
 class FileTooLarge(TooLarge):
     """One of the files is larger than this installation accepts; `limit_bytes` says how large it may be."""
 

@@ -7,9 +7,10 @@ from sqlalchemy import func
 
 from app.db.base import WorkspaceId
 from app.db.session import TenantSession
-from app.domain.documents.errors import DocumentDeleting, NothingToRetry
+from app.domain.documents.errors import DocumentDeleting, NothingToCancel, NothingToRetry
 from app.domain.documents.records import DocumentRecord
 from app.domain.documents.repository import DocumentRepository
+from app.domain.ingestion.cancellation import cancel_version
 from app.domain.ingestion.states import IndexStates
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
@@ -62,6 +63,21 @@ class DocumentService:
         job = ProcessVersion if "lazy" in retried else IndexGraph
         self._enqueue(job, record.version.id)
         return await self._documents.get(document_id)
+
+    async def cancel(self, document_id: UUID) -> DocumentRecord:
+        """Call off what is queued or under way. Raises DocumentNotFound, DocumentDeleting or NothingToCancel."""
+        await self._documents.lock(document_id)
+        record = await self._documents.get(document_id)
+        if record.status == "deleting":
+            raise DocumentDeleting("This document is being deleted.", document_id=document_id)
+        if not await cancel_version(self._session, self._workspace_id, record.version.id):
+            raise NothingToCancel(
+                f"The document is {record.status}; nothing of it is waiting or being worked on.",
+                document_status=record.status,
+            )
+        record = await self._documents.get(document_id)
+        await self._documents.bump_corpus_version()
+        return record
 
     async def delete(self, document_id: UUID) -> DocumentRecord:
         """From this commit on no query uses it; its rows and its original go in the background. Idempotent."""

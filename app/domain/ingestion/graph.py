@@ -124,7 +124,7 @@ class GraphIndexer:
             repository = IngestionRepository(session)
             await confirm(session, lease)
             extraction = await repository.extraction(facts.version_id)
-            displaced = None if extraction.failed else await repository.find_displaced(facts, "graph")
+            displaced = await repository.find_displaced(facts, "graph", is_partial=bool(extraction.failed))
             await IndexStates(session).begin_merge(claim)
         merge = self._ports.graph_index.insert(
             workspace,

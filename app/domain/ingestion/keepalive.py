@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from app.db.session import CONNECTION_ERRORS, is_lock_timeout
 
 # Often enough that a cancelled or deleted document stops its work within seconds, whatever the lease's length.
-LONGEST_BEAT_SECONDS = 3.0
+LONGEST_BEAT_SECONDS = 1.0
 SHORTEST_WAIT_SECONDS = 2.0
 # For `extend`, by way of `limit_lock_waits`.
 LOCK_WAIT_MS = 1000

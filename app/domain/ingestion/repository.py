@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from sqlalchemy import TextClause, Update, delete, func, select, text, update
+from sqlalchemy import TextClause, Update, delete, exists, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
@@ -214,8 +214,8 @@ class IngestionRepository(TenantRepository):
         """Point the engine at this version, unless it answers from a newer or a more complete one."""
         await self.session.execute(moving_live(facts, engine, is_partial=is_partial))
 
-    async def find_displaced(self, facts: VersionFacts, engine: Engine) -> UUID | None:
-        """The older version that the engine stops answering from when this one goes live whole."""
+    async def find_displaced(self, facts: VersionFacts, engine: Engine, *, is_partial: bool = False) -> UUID | None:
+        """The older version that the engine stops answering from when this one goes live."""
         newer = aliased(Version)
         query = (
             select(LiveVersion.version_id)
@@ -228,6 +228,15 @@ class IngestionRepository(TenantRepository):
                 Version.ordinal < newer.ordinal,
             )
         )
+        if is_partial:  # as in MOVE_LIVE: it does not displace a whole one
+            query = query.where(
+                ~exists().where(
+                    IndexState.tenant_id == LiveVersion.tenant_id,
+                    IndexState.version_id == LiveVersion.version_id,
+                    IndexState.engine == engine,
+                    IndexState.state == "ready",
+                )
+            )
         found: UUID | None = await self.session.scalar(query)
         return found
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -14,12 +14,15 @@ from starlette.exceptions import HTTPException
 from app.api.fields import Filename, Metadata, Title
 from app.api.middleware import BODY_LIMIT
 from app.api.problems import validation_problem
-from app.api.v1.documents.schemas import TextDocument
+from app.api.v1.documents.schemas import TextContent, TextDocument
 from app.domain.documents.errors import TooManyFiles
-from app.domain.documents.upload import Upload
+from app.domain.documents.originals import Upload
+from app.domain.documents.replace import NewContent
 from app.errors import UnsupportedMediaType
 from app.parsing.formats import HEAD_BYTES
 from app.settings import Settings
+
+Text = TypeVar("Text", TextDocument, TextContent)
 
 CONTENT_TYPES = ("multipart/form-data", "application/json")
 STREAM_BYTES = 256 * 1024
@@ -42,43 +45,75 @@ class Intake:
 @asynccontextmanager
 async def read_intake(request: Request, settings: Settings) -> AsyncIterator[Intake]:
     """Raises UnsupportedMediaType, ValidationFailed, TooManyFiles, or BodyTooLarge while it reads."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type == "multipart/form-data":
+    if _is_form(request):
         request.scope[BODY_LIMIT] = settings.max_request_bytes
-        try:
-            async with request.form(
-                max_files=settings.max_files_per_request, max_fields=10, max_part_size=MAX_TEXT_FIELD_BYTES
-            ) as form:
-                yield await _from_form(form)
-        except HTTPException as error:
-            if "Too many files" in str(error.detail):
-                limit = settings.max_files_per_request
-                raise TooManyFiles(f"At most {limit} files are accepted in one request.", limit_files=limit) from None
-            raise
-    elif media_type == "application/json":
-        request.scope[BODY_LIMIT] = settings.max_upload_bytes
-        yield _from_text(await request.body())
+        async with _form(request, max_files=settings.max_files_per_request) as form:
+            yield await _from_form(form)
     else:
-        raise UnsupportedMediaType(
-            f"Send files as {CONTENT_TYPES[0]} or one text as {CONTENT_TYPES[1]}.", accepted=list(CONTENT_TYPES)
+        given = await _text(request, TextDocument, settings)
+        filename = given.filename or f"{given.title}{EXTENSIONS[given.media_type]}"
+        yield Intake([_text_upload(given, given.title, filename)], given.metadata)
+
+
+@asynccontextmanager
+async def read_content_intake(request: Request, settings: Settings) -> AsyncIterator[NewContent]:
+    """One file or one text for a document that is there. Raises what `read_intake` raises."""
+    if _is_form(request):
+        request.scope[BODY_LIMIT] = settings.max_upload_bytes + MAX_TEXT_FIELD_BYTES
+        async with _form(request, max_files=1) as form:
+            intake = await _from_form(form)
+            yield NewContent(
+                upload=intake.uploads[0],
+                title=intake.uploads[0].title if "titles" in form else None,
+                metadata=intake.metadata if "metadata" in form else None,
+            )
+    else:
+        given = await _text(request, TextContent, settings)
+        yield NewContent(
+            upload=_text_upload(given, given.title or "", given.filename or ""),
+            title=given.title,
+            metadata=given.metadata,
+            extension=None if given.filename else EXTENSIONS[given.media_type],
         )
 
 
-def _from_text(body: bytes) -> Intake:
+def _is_form(request: Request) -> bool:
+    """Whether the body is a form rather than JSON; raises UnsupportedMediaType if it is neither."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in CONTENT_TYPES:
+        raise UnsupportedMediaType(
+            f"Send files as {CONTENT_TYPES[0]} or one text as {CONTENT_TYPES[1]}.", accepted=list(CONTENT_TYPES)
+        )
+    return media_type == CONTENT_TYPES[0]
+
+
+@asynccontextmanager
+async def _form(request: Request, *, max_files: int) -> AsyncIterator[FormData]:
     try:
-        given = TextDocument.model_validate_json(body)
+        async with request.form(max_files=max_files, max_fields=10, max_part_size=MAX_TEXT_FIELD_BYTES) as form:
+            yield form
+    except HTTPException as error:
+        if "Too many files" in str(error.detail):
+            raise TooManyFiles(f"At most {max_files} files are accepted here.", limit_files=max_files) from None
+        raise
+
+
+async def _text(request: Request, model: type[Text], settings: Settings) -> Text:
+    request.scope[BODY_LIMIT] = settings.max_upload_bytes
+    try:
+        return model.model_validate_json(await request.body())
     except ValidationError as error:
         raise validation_problem(_located(error, "body")) from None
+
+
+def _text_upload(given: TextDocument | TextContent, title: str, filename: str) -> Upload:
     content = given.text.encode()
 
     async def stream() -> AsyncIterator[bytes]:
         yield content
 
-    filename = given.filename or f"{given.title}{EXTENSIONS[given.media_type]}"
-    upload = Upload(
-        given.title, filename, f"{given.media_type}; charset=utf-8", len(content), content[:HEAD_BYTES], stream
-    )
-    return Intake([upload], given.metadata)
+    media_type = f"{given.media_type}; charset=utf-8"
+    return Upload(title, filename, media_type, len(content), content[:HEAD_BYTES], stream)
 
 
 async def _from_form(form: FormData) -> Intake:

@@ -2,33 +2,38 @@
 
 from typing import Any
 
-from app.api.v1.documents.schemas import TextDocument, UploadForm
+from pydantic import BaseModel
 
-_multipart = UploadForm.model_json_schema(ref_template="#/components/schemas/{model}")
-_multipart["properties"]["files"]["items"] = {"type": "string", "format": "binary"}
+from app.api.v1.documents.schemas import ContentForm, TextContent, TextDocument, UploadForm
 
-UPLOAD_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "multipart/form-data": {
-            "schema": _multipart,
-            "encoding": {
-                "titles": {"contentType": "application/json"},
-                "metadata": {"contentType": "application/json"},
-            },
-            "examples": {
-                "files": {
-                    "summary": "Two files with metadata",
-                    "value": {"files": ["docs/a/readme.md", "docs/b/readme.md"], "metadata": '{"source": "wiki"}'},
-                }
+_PARTS = {"titles": {"contentType": "application/json"}, "metadata": {"contentType": "application/json"}}
+
+
+def _body(form: type[BaseModel], text: type[BaseModel], example: dict[str, Any]) -> dict[str, Any]:
+    """A body that is files in a form or one text as JSON."""
+    schema = form.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema["properties"]["files"]["items"] = {"type": "string", "format": "binary"}
+    return {
+        "required": True,
+        "content": {
+            "multipart/form-data": {"schema": schema, "encoding": _PARTS, "examples": {"files": example}},
+            "application/json": {
+                "schema": text.model_json_schema(ref_template="#/components/schemas/{model}"),
+                "examples": {"text": {"value": text.model_config["json_schema_extra"]["examples"][0]}},  # type: ignore[index]
             },
         },
-        "application/json": {
-            "schema": TextDocument.model_json_schema(ref_template="#/components/schemas/{model}"),
-            "examples": {"text": {"value": TextDocument.model_config["json_schema_extra"]["examples"][0]}},  # type: ignore[index]
-        },
+    }
+
+
+UPLOAD_BODY = _body(
+    UploadForm,
+    TextDocument,
+    {
+        "summary": "Two files with metadata",
+        "value": {"files": ["docs/a/readme.md", "docs/b/readme.md"], "metadata": '{"source": "wiki"}'},
     },
-}
+)
+CONTENT_BODY = _body(ContentForm, TextContent, {"summary": "One file", "value": {"files": ["docs/a/readme.md"]}})
 LOCATION: dict[str, Any] = {"Location": {"description": "Where to poll.", "schema": {"type": "string"}}}
 RETRY_AFTER: dict[str, Any] = {
     "Retry-After": {"description": "Seconds, while the status is not final.", "schema": {"type": "integer"}}

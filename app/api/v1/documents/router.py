@@ -1,32 +1,28 @@
 """Routes of documents."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response, status
-from fastapi.responses import StreamingResponse
 
 from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, RoleRequired, TenantUnit, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_position, encode_position
 from app.api.problems import problems
-from app.api.v1.documents.download import original
 from app.api.v1.documents.filters import document_filter
 from app.api.v1.documents.intake import read_intake
-from app.api.v1.documents.openapi import CONTENT, LOCATION, RETRY_AFTER, UPLOAD_BODY
+from app.api.v1.documents.openapi import LOCATION, RETRY_AFTER, UPLOAD_BODY
 from app.api.v1.documents.schemas import (
     DocumentPage,
     DocumentRead,
     DocumentsAccepted,
     DocumentUpdate,
     UploadedDocument,
-    document_link,
 )
-from app.blobs.store import BlobMissing, BlobStoreUnavailable
+from app.blobs.store import BlobStoreUnavailable
 from app.domain.documents.errors import (
     DocumentDeleting,
     DocumentNotFound,
     FileTooLarge,
-    NothingToRetry,
     TooManyFiles,
 )
 from app.domain.documents.records import DocumentFilter
@@ -157,36 +153,3 @@ async def update_document(
 async def delete_document(document_id: UUID, _: EditorCaller, service: ServiceDep) -> DocumentRead:
     """No query uses it from now on; its indexes and its original are removed in the background."""
     return DocumentRead.of(await service.delete(document_id))
-
-
-@router.post(
-    "/{document_id}/retry",
-    status_code=202,
-    summary="Try a failed document again",
-    responses={
-        202: {"headers": LOCATION},
-        **problems(RoleRequired, DocumentNotFound, DocumentDeleting, NothingToRetry),
-    },
-)
-async def retry_document(
-    workspace_id: WorkspaceDep, document_id: UUID, _: EditorCaller, service: ServiceDep, response: Response
-) -> DocumentRead:
-    """Only what failed is done again: answers that a model has given are kept."""
-    record = await service.retry(document_id)
-    response.headers["Location"] = document_link(workspace_id, document_id)
-    return DocumentRead.of(record)
-
-
-@router.get(
-    "/{document_id}/content",
-    summary="Download the original",
-    response_class=StreamingResponse,
-    responses={200: CONTENT, **problems(DocumentNotFound, BlobMissing, BlobStoreUnavailable)},
-)
-async def read_content(
-    workspace_id: WorkspaceDep, document_id: UUID, caller: ReaderCaller, container: ContainerDep
-) -> Any:
-    """The bytes as they were uploaded, as an attachment."""
-    async with container.database.tenant(caller.tenant_id) as session:
-        record = await DocumentRepository(session, workspace_id).get(document_id)
-    return await original(container.blobs, record)

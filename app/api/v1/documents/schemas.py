@@ -11,6 +11,7 @@ from app.api.pagination import Page
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.models import IndexState
 from app.domain.documents.records import DocumentRecord, Status
+from app.domain.documents.replace import Replaced
 from app.domain.documents.upload import Uploaded
 from app.retrieval.contract import LAZY_MODES, PassageEvidence
 
@@ -63,6 +64,7 @@ EXAMPLE: dict[str, Any] = {
     },
 }
 UPLOADED_EXAMPLE: dict[str, Any] = EXAMPLE | {"status": "processing", "duplicate": False}
+REPLACED_EXAMPLE: dict[str, Any] = EXAMPLE | {"status": "processing", "unchanged": False}
 
 
 class TextDocument(Body):
@@ -83,6 +85,18 @@ class TextDocument(Body):
     metadata: Metadata = Field(default_factory=dict)
 
 
+class TextContent(Body):
+    """A new content for a document, given as text. What is left out stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Press 4 was stopped at 14:30 ..."}]})
+
+    text: str = Field(description="The whole text, in the format that `media_type` says.")
+    media_type: Literal["text/plain", "text/markdown", "text/html"] = "text/plain"
+    title: Title | None = None
+    filename: Filename | None = Field(default=None, description="Left out: the old name, with an ending that fits.")
+    metadata: Metadata | None = None
+
+
 class UploadForm(BaseModel):
     """Files as multipart/form-data. All are taken in, or none."""
 
@@ -91,6 +105,14 @@ class UploadForm(BaseModel):
     )
     titles: list[Title] | None = Field(default=None, description="JSON: a title for each file; else the file's name.")
     metadata: Metadata | None = Field(default=None, description="JSON: the metadata of every file of this request.")
+
+
+class ContentForm(BaseModel):
+    """A new content as multipart/form-data: one file."""
+
+    files: list[bytes] = Field(min_length=1, max_length=1, description="The file; its name becomes the document's.")
+    titles: list[Title] | None = Field(default=None, description="JSON: a list of one title; else the title stays.")
+    metadata: Metadata | None = Field(default=None, description="JSON: replaces the metadata; else it stays.")
 
 
 class DocumentUpdate(Body):
@@ -226,6 +248,18 @@ class UploadedDocument(DocumentRead):
     @classmethod
     def of_upload(cls, uploaded: Uploaded) -> Self:
         return cls.of(uploaded.record).model_copy(update={"duplicate": uploaded.is_duplicate})
+
+
+class DocumentReplaced(DocumentRead):
+    """A document whose content was to be replaced."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [REPLACED_EXAMPLE]})
+
+    unchanged: bool = Field(default=False, description="It has these bytes already: there is no new version.")
+
+    @classmethod
+    def of_replacement(cls, replaced: Replaced) -> Self:
+        return cls.of(replaced.record).model_copy(update={"unchanged": replaced.is_unchanged})
 
 
 class DocumentsAccepted(BaseModel):
