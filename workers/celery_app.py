@@ -40,6 +40,7 @@ app.conf.update(
     task_queues=[queue(name) for name in (SWEEP_QUEUE, *QUEUES)],
     task_default_queue=QUEUES[1],
     worker_pool="threads",
+    worker_consumer="workers.consumer:LastingConsumer",
     worker_concurrency=settings.worker_concurrency,
     worker_prefetch_multiplier=1,
     worker_cancel_long_running_tasks_on_connection_loss=False,

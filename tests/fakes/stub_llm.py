@@ -5,13 +5,14 @@
 
 Serves POST /v1/chat/completions (streaming too) and POST /v1/embeddings; `stub_replies` has what it answers.
 GET /stats counts calls, tokens and the highest concurrency seen, by kind, and how often an extraction that had been
-answered was asked again (the same prompt; equal texts count, so give documents different texts); POST /reset clears them.
+answered was asked again (the same prompt; equal texts count, so give documents different texts), how many different
+extractions were answered, and which calls are in flight; POST /reset clears the counts.
 POST /faults sets failures for a test, as JSON (one or a list) with any of:
   {"match": "text that must occur in the prompt", "kind": "extract|keywords|summary|answer|embed", "status": 429,
    "times": 3, "delay_ms": 5000, "body": "raw reply instead of the normal one", "finish_reason": "length",
    "headers": {"Retry-After": "1"}, "page": "raw body of the whole response"}
-DELETE /faults removes them. `--fault-rate` fails that share of calls at random, with 429, 500 and 503 in turn.
-It listens on 127.0.0.1 only.
+None of them counts as an answer. DELETE /faults removes them (?name= those of that "name") and ends their delays.
+`--fault-rate` fails that share of calls at random, with 429, 500 and 503 in turn. It listens on 127.0.0.1 only.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import random
 import struct
 import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from aiohttp import web
@@ -43,7 +44,8 @@ class Stub:
         self.gate: Any = asyncio.Semaphore(args.max_concurrent) if args.max_concurrent else nullcontext()
         self.random = random.Random(args.seed)
         self.faults: list[dict[str, Any]] = []
-        self.active = 0
+        self.removal = asyncio.Event()
+        self.active: Counter[str] = Counter()
         self.clear()
 
     def clear(self) -> None:
@@ -66,14 +68,15 @@ class Stub:
     async def _work(self, kind: str, text: str, delay_ms: float) -> web.Response | dict[str, Any]:
         """Count a call, take its time, and answer with a failure or with the fault to build into the reply."""
         self.calls[kind] += 1
-        self.active += 1
-        self.peak = max(self.peak, self.active)
+        self.active[kind] += 1
+        self.peak = max(self.peak, self.active.total())
         try:
             async with self.gate:
                 fault = self._fault(kind, text)
-                await asyncio.sleep((fault.get("delay_ms", 0) + delay_ms) / 1000)
+                await asyncio.sleep(delay_ms / 1000)
+                await self._delay(fault)
         finally:
-            self.active -= 1
+            self.active[kind] -= 1
         if "page" in fault:
             return web.Response(text=fault["page"], content_type="application/json", status=fault.get("status", 200))
         if fault.get("status", 200) >= 400:
@@ -81,8 +84,16 @@ class Stub:
                 "error": {"message": fault.get("message", "injected fault"), "type": "stub", "code": fault.get("code")}
             }
             return web.json_response(error, status=fault["status"], headers=fault.get("headers"))
-        self.seen[f"{kind}:{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"] += 1
+        if "body" not in fault:
+            self.seen[f"{kind}:{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"] += 1
         return fault
+
+    async def _delay(self, fault: dict[str, Any]) -> None:
+        """The delay of a failure, which ends when the failure is removed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(fault.get("delay_ms", 0) / 1000):
+                while any(fault is other for other in self.faults):
+                    await self.removal.wait()
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -127,13 +138,15 @@ class Stub:
         return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
 
     async def stats(self, request: web.Request) -> web.Response:
-        repeats = sum(count - 1 for key, count in self.seen.items() if key.startswith("extract:"))
+        extractions = [count for key, count in self.seen.items() if key.startswith("extract:")]
         return web.json_response(
             {
                 "calls": self.calls,
                 "tokens": self.tokens,
                 "peak_concurrency": self.peak,
-                "repeated_extractions": repeats,
+                "repeated_extractions": sum(extractions) - len(extractions),
+                "distinct_extractions": len(extractions),
+                "in_flight": +self.active,
                 "random_faults": self.random_faults,
             }
         )
@@ -148,8 +161,11 @@ class Stub:
         return web.json_response({"faults": self.faults})
 
     async def clear_faults(self, request: web.Request) -> web.Response:
-        self.faults.clear()
-        return web.json_response({"faults": []})
+        name = request.query.get("name")
+        self.faults = [fault for fault in self.faults if name is not None and fault.get("name") != name]
+        self.removal.set()
+        self.removal = asyncio.Event()
+        return web.json_response({"faults": self.faults})
 
     @web.middleware
     async def check_key(self, request: web.Request, handler: Any) -> web.StreamResponse:
@@ -219,7 +235,7 @@ async def build(args: argparse.Namespace) -> web.Application:
 
 def main() -> None:
     args = parse_arguments()
-    web.run_app(build(args), host="127.0.0.1", port=args.port, print=None, access_log=None)
+    web.run_app(build(args), host="127.0.0.1", port=args.port, print=None, access_log=None, shutdown_timeout=1)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,10 @@ class StubServer:
     def set_faults(self, *faults: dict[str, Any]) -> None:
         httpx.post(f"{self.url}/faults", json=list(faults)).raise_for_status()
 
+    def clear_faults(self, name: str) -> None:
+        """Take back the failures that were set with this `name`."""
+        httpx.delete(f"{self.url}/faults", params={"name": name}).raise_for_status()
+
     def reset(self) -> None:
         """Forget counts and failures."""
         httpx.post(f"{self.url}/reset").raise_for_status()
