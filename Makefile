@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test check format lint types imports audit licences bench-ingest bench-query bench-vectors eval migrate lock clean
+.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-query bench-vectors eval migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -23,6 +23,10 @@ dev: setup ## run the whole stack in the foreground; data is kept between runs (
 
 test: setup ## run all tests against real servers
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+
+chaos: setup ## hurt a whole installation and compare it with one left in peace (SEED= DOCUMENTS=200 WORKSPACES=10 WORKERS=3 FAULTS=)
+	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) \
+		$(if $(WORKSPACES),--workspaces $(WORKSPACES)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(FAULTS),--faults $(FAULTS))
 
 check: setup format lint types imports audit licences ## run every check that is not a test of behaviour
 

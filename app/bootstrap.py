@@ -103,6 +103,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             pool_size=settings.database_pool_size,
             publish=publisher.publish,
             statement_timeout_seconds=settings.statement_timeout_seconds,
+            idle_in_transaction_seconds=settings.idle_in_transaction_seconds,
         )
         stack.push_async_callback(database.close)
         redis = Redis.from_url(

@@ -19,6 +19,9 @@ TOKEN_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS51
 # one (facts F9) or end the process at construction.
 ENGINE_HIJACKERS = ("POSTGRES_WORKSPACE", "WORKSPACE", "ENTITY_TYPES")
 
+# Between two statements of a transaction a process may have to think for some seconds on a busy machine.
+SHORTEST_IDLE_SECONDS = 15.0
+
 
 class Settings(BaseSettings):
     """Every knob of a process. Times are in seconds, sizes in bytes unless the name says otherwise."""
@@ -67,6 +70,11 @@ class Settings(BaseSettings):
     shutdown_grace_seconds: float = Field(default=20, ge=0)
     default_chat_model: str = "offline-extractor"
     default_embedding_model: str = "offline-use"
+
+    @property
+    def idle_in_transaction_seconds(self) -> float:
+        """How long a transaction may wait for its process: work of a lease's length is taken over, so its locks must go."""
+        return max(self.lease_seconds, SHORTEST_IDLE_SECONDS)
 
     @model_validator(mode="after")
     def _refuse_default_secret(self) -> Self:

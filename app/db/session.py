@@ -85,6 +85,7 @@ class Database:
         pool_size: int,
         publish: Publish | None = None,
         statement_timeout_seconds: float = 60,
+        idle_in_transaction_seconds: float = 60,
     ) -> None:
         self.engine: AsyncEngine = create_async_engine(
             url.replace("postgresql://", "postgresql+asyncpg://", 1),
@@ -99,6 +100,8 @@ class Database:
                 "server_settings": {
                     "application_name": "trellis",
                     "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+                    # A process that stands still inside a transaction would keep its rows from whoever takes over.
+                    "idle_in_transaction_session_timeout": str(int(idle_in_transaction_seconds * 1000)),
                     # Full results from a vector index, whatever is filtered away afterwards (facts F13).
                     "hnsw.iterative_scan": "strict_order",
                     "hnsw.ef_search": "100",

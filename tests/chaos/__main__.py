@@ -41,8 +41,8 @@ def say(words: str) -> None:
 async def _run(seed: int, size: Size, *, keep: bool) -> int:
     folder = open_run_folder("chaos")
     try:
-        with run_stub("--llm-ms", "150", "--embed-ms", "20", "--dim", str(DIMENSION)) as stub:
-            stack = await create_stack(folder, stub)
+        with run_stub("--llm-ms", "250", "--embed-ms", "20", "--dim", str(DIMENSION)) as stub:
+            stack = await create_stack(folder, stub, max_concurrency=4)
             try:
                 await run_chaos(stack, seed, size, say)
             finally:

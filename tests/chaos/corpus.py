@@ -42,9 +42,9 @@ class Text:
 
 
 def make_corpus(seed: int, *, documents: int, workspaces: int) -> list[Text]:
-    """Dealt out to workspaces in turn, three to six sections each."""
+    """Dealt out to workspaces in turn, four to eight sections each."""
     chosen = random.Random(seed)
     return [
-        Text(f"beacon{number % workspaces}", f"letter{number}.md", chosen.randint(3, 6), seed)
+        Text(f"beacon{number % workspaces}", f"letter{number}.md", chosen.randint(4, 8), seed)
         for number in range(documents)
     ]

@@ -11,6 +11,8 @@ from tests.chaos.stack import MODEL_TIMEOUT_SECONDS, ChaosStack
 
 # Answers of the model that a process may hold without having stored them, at most: all its documents' calls at once.
 UNSTORED_AT_MOST = 24
+BUSY_WITHIN_SECONDS = 8
+RUNNING = "SELECT count(*) FROM index_states WHERE state = 'running' AND lease_expires_at > now()"
 STORED = "SELECT count(*) FROM lightrag_llm_cache WHERE cache_type = 'extract' AND workspace = ANY ($1)"
 WORKSPACES = """
 SELECT 'w_' || replace(w.id::text, '-', '') FROM workspaces w JOIN tenants t ON t.id = w.tenant_id
@@ -41,6 +43,7 @@ class Harmer:
         self._say(f"{time.monotonic() - self._started_at:7.2f} {words}")
 
     async def do(self, harm: Harm) -> None:
+        await self._until_busy()
         await asyncio.sleep(harm.after)
         self.note(f"{harm.fault} for {harm.seconds} s")
         if harm.fault in MODEL_FAULTS:
@@ -49,6 +52,14 @@ class Harmer:
             await self._stop_worker(harm)
         else:
             await getattr(self, f"_{harm.fault}")(harm)
+
+    async def _until_busy(self) -> None:
+        """Faults are for work to go through: wait for some, unless all is done or nobody gets to it."""
+        deadline = time.monotonic() + BUSY_WITHIN_SECONDS
+        while time.monotonic() < deadline:
+            if await self.stack.scalar(RUNNING):
+                return
+            await asyncio.sleep(0.05)
 
     async def heal(self) -> None:
         """Wait for what goes on beside, and see that everything runs."""

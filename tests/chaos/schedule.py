@@ -36,7 +36,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Harm:
-    """A fault, `after` so many seconds of work; it lasts `seconds`. `choice` in [0, 1) picks its victim."""
+    """A fault, `after` so many seconds from when work is under way; it lasts `seconds`. `choice` in [0, 1) picks its victim."""
 
     fault: Fault
     after: float
@@ -71,7 +71,7 @@ def make_schedule(seed: int, corpus: list[Text], faults: int) -> list[Step]:
             ask = Ask(next(wishes), chosen.choice(present))
             steps.append(ask)
             present = after(ask, present)
-        steps.append(Harm(kind, round(chosen.uniform(0.1, 2.0), 2), _lasting(kind, chosen), chosen.random()))
+        steps.append(Harm(kind, round(chosen.uniform(0, 1.5), 2), _lasting(kind, chosen), chosen.random()))
     return steps
 
 

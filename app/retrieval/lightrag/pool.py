@@ -28,6 +28,7 @@ LOST_CONNECTION: tuple[type[BaseException], ...] = (
     *TRANSIENT_DB_EXCEPTIONS,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InternalClientError,
 )
 
@@ -104,7 +105,9 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
     A lost connection is replaced by the pool itself, so an error never closes the pool under other tenants (facts F8).
     """
 
-    def __init__(self, url: str, *, pool_size: int, statement_timeout_seconds: float) -> None:
+    def __init__(
+        self, url: str, *, pool_size: int, statement_timeout_seconds: float, idle_in_transaction_seconds: float = 60
+    ) -> None:
         # The base class wants these fields; what connects is the URL, so that no password lies about in clear.
         super().__init__(
             {
@@ -125,6 +128,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         self._transient_exceptions = LOST_CONNECTION
         self._url = url
         self._statement_timeout_seconds = statement_timeout_seconds
+        self._idle_in_transaction_seconds = idle_in_transaction_seconds
         self._loop = asyncio.get_running_loop()
 
     async def initdb(self) -> None:
@@ -142,6 +146,8 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             server_settings={
                 "application_name": "trellis engine",
                 "statement_timeout": str(int(self._statement_timeout_seconds * 1000)),
+                # A process that stands still inside a transaction would keep the workspace from whoever takes over.
+                "idle_in_transaction_session_timeout": str(int(self._idle_in_transaction_seconds * 1000)),
                 # A search goes on until it has as many results as were asked for, whatever is filtered away (facts F13).
                 "hnsw.iterative_scan": "strict_order",
                 "hnsw.ef_search": "100",
@@ -234,6 +240,7 @@ async def open_engine_database(settings: Settings) -> EngineDatabase:
         settings.engine_database_url.get_secret_value(),
         pool_size=settings.engine_pool_size,
         statement_timeout_seconds=settings.statement_timeout_seconds,
+        idle_in_transaction_seconds=settings.idle_in_transaction_seconds,
     )
     await database.initdb()
     # The lock is LightRAG's and may still belong to a loop that is gone. The count of one is our own use: the pool stays

@@ -32,6 +32,7 @@ CONNECTION_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
 )
 # The server rolled back, and the same statements may go in the next time.
 _TRANSIENT = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
