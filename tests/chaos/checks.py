@@ -84,18 +84,14 @@ async def open_ends(connection: asyncpg.Connection) -> list[str]:
 
 
 async def stray_files(folder: Path, connection: asyncpg.Connection) -> list[str]:
-    """Originals without a row, rows without an original, and temporary files that nobody uses any more."""
-    stored, left = _files(folder)
+    """Originals without a row, and rows without an original."""
+    stored = _files(folder / "blobs")
     known = {row["key"] for row in await connection.fetch("SELECT key FROM blobs")}
     return [
         *(f"the original {key} has no row" for key in sorted(stored - known)),
         *(f"the original {key} is missing" for key in sorted(known - stored)),
-        *(f"the temporary folder {name} is left" for name in sorted(left)),
     ]
 
 
-def _files(folder: Path) -> tuple[set[str], set[str]]:
-    """Keys of the originals in an installation's folder, and names of temporary folders."""
-    blobs = folder / "blobs"
-    stored = {str(path.relative_to(blobs)) for path in blobs.rglob("*") if path.is_file()}
-    return stored, {path.name for path in (folder / "tmp").iterdir() if path.name.startswith("trellis-")}
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}

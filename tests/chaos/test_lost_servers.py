@@ -41,6 +41,26 @@ async def test_the_first_request_after_a_restart_of_postgres_is_answered(stack: 
     await nothing_is_left(stack)
 
 
+async def test_answers_that_come_while_postgres_is_away_are_not_paid_for_again(stack: ChaosStack, user: User) -> None:
+    await user.make_workspaces([PLACE])
+    stack.start_worker()
+    async with held_by_model(stack, "extract") as reached:
+        await user.upload(documents(3))
+        await reached()
+        await asyncio.to_thread(stack.stop_postgres, "immediate")
+    await until(lambda: _is_silent(stack))
+    await asyncio.to_thread(stack.start_postgres)
+    # Both look for work now; only one of them holds answers.
+    stack.start_worker()
+    assert {item["status"] for item in (await user.settled(PLACE)).values()} == {"ready"}
+    stats = stack.stub.stats()
+    assert (stats["repeated_extractions"], stats["distinct_extractions"]) == (0, sum(t.sections for t in documents(3)))
+
+
+async def _is_silent(stack: ChaosStack) -> bool:
+    return not stack.stub.stats()["in_flight"]
+
+
 async def test_what_was_queued_survives_an_emptied_broker(stack: ChaosStack, user: User) -> None:
     await user.make_workspaces([PLACE])
     await user.upload(documents(5))

@@ -14,7 +14,7 @@ import structlog
 from lightrag.kg.postgres_impl import SQL_TEMPLATES, ClientManager, PGKVStorage
 from lightrag.kg.shared_storage import get_data_init_lock
 
-from app.retrieval.lightrag.pool import engine_workspace
+from app.retrieval.lightrag.pool import LOST_CONNECTION, engine_workspace
 from app.retrieval.lightrag.storage.answer_keys import asking_chunk, plain_key
 from app.retrieval.lightrag.storage.context import active_unit
 from app.retrieval.lightrag.storage.guard import refuse_in_unit
@@ -26,6 +26,8 @@ Row = dict[str, Any]
 TABLE = "LIGHTRAG_LLM_CACHE"
 # How long an answer waits for others. A process that is killed meanwhile has to ask again.
 LINGER_SECONDS = 0.02
+# While the database is away the writer tries again, for another process may be asking for the same answers soon.
+WRITE_AGAIN_SECONDS = 0.5
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +51,11 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
                 self.db = await ClientManager.get_client("PGVectorStorage")
 
     async def finalize(self) -> None:
-        await self.flush()
+        try:
+            await self.flush()
+        finally:
+            if self._writer is not None:
+                self._writer.cancel()
         await super().finalize()
 
     async def get_by_id(self, id: str) -> Row | None:
@@ -143,7 +149,12 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
 
     async def _write_soon(self) -> None:
         await asyncio.sleep(LINGER_SECONDS)
-        await self.flush()
+        while True:
+            try:
+                return await self.flush()
+            except LOST_CONNECTION as error:
+                log.warning("extraction_cache_write_failed", error=type(error).__name__)
+            await asyncio.sleep(WRITE_AGAIN_SECONDS)
 
     async def _read(self, keys: list[str]) -> dict[str, Row]:
         # Whoever asks from now on gets a statement of its own: other processes write here too.
