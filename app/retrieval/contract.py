@@ -119,11 +119,12 @@ class VersionChunks:
 
 @dataclass(frozen=True)
 class ChunkOutcome:
-    """How the extraction of one chunk ended; `error_code` is None when the model's answer is in the cache."""
+    """How one chunk's extraction ended; `error_code` is None when the answer is in the cache, `may_pass`: ask again later."""
 
     ordinal: int
     error_code: str | None = None
     error_detail: str | None = None
+    may_pass: bool = False
 
 
 OnChunk = Callable[[ChunkOutcome], Awaitable[None]]
@@ -150,7 +151,8 @@ class GraphIndex(Protocol):
     async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
         """Ask the model about every chunk whose answer is not in the cache yet; report each chunk, found or asked.
 
-        Never raises for a chunk that failed: that is an outcome. Raises `Unavailable` when the model cannot be reached.
+        Never raises for a chunk that failed: that is an outcome. Raises `ModelUnavailable` when the model answers for no
+        chunk, `ModelRejected` when its provider refuses whoever asks, and `Unavailable` when the cache cannot be reached.
         """
         ...
 

@@ -7,11 +7,13 @@ import pytest
 from app.bootstrap import Worker
 from app.db.base import WorkspaceId
 from app.db.provision import DatabaseUrls
+from app.db.session import Database
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.states import IndexStates
 from app.jobs import PurgeGraphVersion
 from app.retrieval.contract import Engine
-from tests.factories import Tenancy
+from app.settings import Settings
+from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
 from tests.workers.uploads import Upload, Uploads
 from workers.task import attempt
@@ -40,16 +42,23 @@ async def retry(uploads: Uploads, upload: Upload) -> bool:
         return await IndexStates(session).retry(upload.version_id, "graph")
 
 
+async def chunk_failures(uploads: Uploads, upload: Upload) -> dict[int, str]:
+    """Codes of the chunks that failed, by ordinal."""
+    found = "SELECT jsonb_object_agg(ordinal, error_code) FROM chunks WHERE version_id = :id AND state = 'failed'"
+    failed = await uploads.scalar(found, id=upload.version_id) or {}
+    return {int(ordinal): code for ordinal, code in failed.items()}
+
+
 @pytest.fixture
 async def stub_workspace(tenancy: Tenancy, stub_chat: str) -> WorkspaceId:
     return await tenancy.add_workspace(engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS)
 
 
-async def extracted_text(worker: Worker, uploads: Uploads, workspace_id: WorkspaceId) -> Upload:
+async def extracted_text(worker: Worker, uploads: Uploads, workspace_id: WorkspaceId, chunks: int = CHUNKS) -> Upload:
     """An upload whose text is there and whose graph is due."""
-    upload = await uploads.add(workspace_id, report(), "report.md", engines=GRAPH)
+    upload = await uploads.add(workspace_id, report(chunks), "report.md", engines=GRAPH)
     await attempt(worker.jobs, upload.process, runs=1)
-    assert await uploads.count("chunks", upload) == CHUNKS
+    assert await uploads.count("chunks", upload) == chunks
     return upload
 
 
@@ -138,6 +147,101 @@ async def test_a_provider_that_is_down_is_asked_again_and_named_in_the_end(
     await run_graph(worker, upload)
     assert (await uploads.state(upload, "graph")).state == "ready"
     assert stub_llm.stats()["repeated_extractions"] == 0
+
+
+async def test_a_chunk_whose_call_fails_is_asked_again_and_only_that_one(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer
+) -> None:
+    """C21: 429, then 500, then no answer in time, then an answer."""
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    stub_llm.set_faults(
+        {"match": "Marker2 ", "kind": "extract", "status": 429, "times": 1},
+        {"match": "Marker2 ", "kind": "extract", "status": 500, "times": 1},
+        {"match": "Marker2 ", "kind": "extract", "page": "no document", "times": 1},
+    )
+    for reason in ("answered 429", "answered 500", "no answer"):
+        assert await run_graph(worker, upload)
+        state = await uploads.state(upload, "graph")
+        assert (state.state, state.error_code, state.chunks_done) == ("queued", "model_unavailable", CHUNKS - 1)
+        assert f"1 of {CHUNKS} chunks" in str(state.error_detail)
+        assert reason in str(state.error_detail)
+    assert await run_graph(worker, upload) is None
+    assert (await uploads.state(upload, "graph")).state == "ready"
+    assert stub_llm.stats()["calls"]["extract"] == CHUNKS + 3
+    assert stub_llm.stats()["repeated_extractions"] == 0
+
+
+async def test_a_chunk_that_never_gets_an_answer_makes_a_partial_index_and_nothing_stands_in_for_it(
+    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer, urls: DatabaseUrls
+) -> None:
+    upload = await extracted_text(worker, uploads, stub_workspace)
+    stub_llm.set_faults(
+        {"match": "Marker2 ", "kind": "extract", "status": 429, "times": 99},
+        {"match": "Marker4 ", "kind": "extract", "body": "Nothing of note.", "times": 99},
+    )
+    assert [bool(await run_graph(worker, upload)) for _ in range(5)] == [True, True, True, True, False]
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.error_code, state.chunks_done) == ("partial", "partial_extraction", CHUNKS - 2)
+    assert await chunk_failures(uploads, upload) == {2: "model_unavailable", 4: "model_nonsense"}
+    assert "answered 429" in str(state.error_detail)
+    answers = (await uploads.engine_text(stub_workspace, urls.engine)).count("<|COMPLETE|>")
+    assert answers == CHUNKS - 2
+    calls = stub_llm.stats()["calls"]["extract"]
+    assert calls == CHUNKS + 4  # one of nonsense is not asked again by itself
+    stub_llm.reset()
+    assert await retry(uploads, upload)
+    await run_graph(worker, upload)
+    assert (await uploads.state(upload, "graph")).state == "ready"
+    assert await chunk_failures(uploads, upload) == {}
+    assert stub_llm.stats()["calls"]["extract"] == 2
+
+
+async def test_a_model_that_is_away_is_not_asked_for_every_chunk(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, owner_database: Database, settings: Settings,
+    stub_llm: StubServer,
+) -> None:  # fmt: skip
+    chat = await register_stub(stub_llm, owner_database, settings, max_concurrency=1)
+    workspace_id = await tenancy.add_workspace(engines=GRAPH, chat=chat, settings=SMALL_CHUNKS)
+    upload = await extracted_text(worker, uploads, workspace_id, chunks=40)
+    stub_llm.set_faults({"kind": "extract", "status": 503, "times": 99})
+    assert await run_graph(worker, upload)
+    assert 2 <= stub_llm.stats()["calls"]["extract"] < 40
+    stub_llm.reset()
+    assert await run_graph(worker, upload) is None
+    assert (await uploads.state(upload, "graph")).state == "ready"
+
+
+async def test_a_provider_that_refuses_everybody_half_way_keeps_what_was_done(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, owner_database: Database, settings: Settings,
+    stub_llm: StubServer,
+) -> None:  # fmt: skip
+    chat = await register_stub(stub_llm, owner_database, settings, max_concurrency=1)
+    workspace_id = await tenancy.add_workspace(engines=GRAPH, chat=chat, settings=SMALL_CHUNKS)
+    upload = await extracted_text(worker, uploads, workspace_id)
+    stub_llm.set_faults({"match": "Marker3 ", "kind": "extract", "status": 401, "times": 99})
+    assert await run_graph(worker, upload) is None
+    state = await uploads.state(upload, "graph")
+    assert (state.state, state.chunks_done) == ("partial", 3)
+    assert set((await chunk_failures(uploads, upload)).values()) == {"model_rejected"}
+    assert "401" in str(state.error_detail)
+
+
+async def test_the_time_limit_of_extraction_holds_for_all_attempts_together(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, stub_chat: str, stub_llm: StubServer
+) -> None:
+    workspace_id = await tenancy.add_workspace(
+        engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS | {"extract_timeout_seconds": 600}
+    )
+    upload = await extracted_text(worker, uploads, workspace_id)
+    stub_llm.set_faults({"match": "Marker2 ", "kind": "extract", "status": 500, "times": 99})
+    assert await run_graph(worker, upload)
+    spent = (await uploads.state(upload, "graph")).stage_ms["extract"] / 1000
+    assert spent > 0
+    await uploads.change_settings(workspace_id, SMALL_CHUNKS | {"extract_timeout_seconds": spent})
+    calls = stub_llm.stats()["calls"]["extract"]
+    assert await run_graph(worker, upload) is None
+    assert (await uploads.state(upload, "graph")).state == "partial"
+    assert stub_llm.stats()["calls"]["extract"] == calls
 
 
 async def test_a_merge_that_takes_too_long_is_untrusted_purged_and_can_be_retried_for_nothing(

@@ -25,10 +25,10 @@ LONGEST_BACKOFF_SECONDS = 60.0
 
 
 class StageTimer:
-    """Milliseconds by stage of one attempt."""
+    """Milliseconds by stage of one attempt, on top of what is given from earlier ones."""
 
-    def __init__(self) -> None:
-        self.stage_ms: dict[str, float] = {}
+    def __init__(self, **before: float) -> None:
+        self.stage_ms: dict[str, float] = before
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Collection
 from dataclasses import replace
 
-from app.domain.ingestion.attempts import Attempts, StageTimer
+from app.domain.ingestion.attempts import Attempts, StageTimer, reason_of
 from app.domain.ingestion.leases import confirm
 from app.domain.ingestion.live import failure_sentence, going_live
 from app.domain.ingestion.ports import Ports
@@ -12,14 +12,17 @@ from app.domain.ingestion.purge import retire_superseded
 from app.domain.ingestion.records import Extraction, VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import WAITING, Claim, IndexStates
-from app.errors import Conflict, Invalid
+from app.errors import AppError, Conflict, Invalid
 from app.jobs import IndexGraph
+from app.providers.contract import ModelRejected, ModelUnavailable
 from app.retrieval.contract import ChunkOutcome, EngineWorkspace, Lease, VersionChunks, WorkspaceBusy
 
 # So many slots of a process wait for a busy workspace, and so long; a further version is parked once its chunks are
 # extracted, so that the slot goes on with other documents, and whoever releases the lease wakes it.
 LEASE_LINE = 5
 LEASE_WAIT_SECONDS = 10.0
+# Where one of these is all that chunks failed with, it says more than that they failed.
+PROVIDER_CODES = ({ModelUnavailable.code}, {ModelRejected.code})
 
 
 class ExtractionFailed(Invalid):
@@ -56,12 +59,11 @@ class GraphIndexer:
                 return
             claim, facts = begun
             workspace = await self._ports.workspaces.open(facts.ref.tenant_id, facts.ref.workspace_id)
-            timer = StageTimer()
+            timer = StageTimer(extract=claim.stage_ms.get("extract", 0.0))
             version, before = await self._load(facts, workspace)
             if before.pending:
-                with timer.measure("extract"):
-                    await self._extract(claim, facts, workspace, only(version, before.pending), before)
-            usable = await self._usable(claim, facts, version, timer)
+                await self._extract(claim, facts, workspace, only(version, before.pending), before, timer)
+            usable = await self._usable(claim, facts, version)
             try:
                 async with self._ports.leases.hold(
                     facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=LEASE_LINE
@@ -85,28 +87,57 @@ class GraphIndexer:
         workspace: EngineWorkspace,
         version: VersionChunks,
         before: Extraction,
+        timer: StageTimer,
     ) -> None:
-        """Ask for the chunks that have no answer yet; those that the time limit cut off count as failed."""
+        """Ask for the chunks that have no answer yet. The time limit holds for all attempts together.
+
+        Raises ModelUnavailable while some chunks may still get an answer in a later attempt; what gets none fails.
+        """
         limit = facts.seconds("extract_timeout_seconds", self._ports.settings.extract_timeout_seconds)
         progress = _Progress(self._ports, claim, before)
         await progress.begin()
-        if not await within(limit, self._ports.graph_index.extract(workspace, version, progress.note)):
-            async with self._ports.database.tenant(claim.tenant_id) as session:
-                await IngestionRepository(session).fail_pending_chunks(
-                    facts.version_id, "extract_timeout", f"the time limit of {limit:g} seconds was over"
-                )
+        is_in_time, stopped_by = True, None
+        with timer.measure("extract"):
+            try:
+                left = limit - timer.stage_ms["extract"] / 1000
+                is_in_time = await within(left, self._ports.graph_index.extract(workspace, version, progress.note))
+            except (ModelUnavailable, ModelRejected) as error:
+                stopped_by = error
+        await self._give_up_pending(claim, timer, limit if not is_in_time else None, stopped_by)
 
-    async def _usable(
-        self, claim: Claim, facts: VersionFacts, version: VersionChunks, timer: StageTimer
-    ) -> VersionChunks:
-        """The chunks that can be merged. Raises ExtractionFailed if there are none."""
+    async def _give_up_pending(
+        self, claim: Claim, timer: StageTimer, limit: float | None, stopped_by: AppError | None
+    ) -> None:
+        """Fail the chunks without an answer, where no later attempt will ask for them; `limit` is that of a time that is over."""
         async with self._ports.database.tenant(claim.tenant_id) as session:
-            extraction = await IngestionRepository(session).extraction(facts.version_id)
+            repository = IngestionRepository(session)
+            extraction = await repository.extraction(claim.version_id)
             await IndexStates(session).progress(
                 claim, chunks=(extraction.extracted, extraction.total), stage_ms=timer.stage_ms
             )
+            is_repeated = (
+                limit is None
+                and not isinstance(stopped_by, ModelRejected)
+                and claim.attempt < self._ports.settings.max_attempts
+            )
+            if extraction.pending and not is_repeated:
+                if limit is not None:
+                    reason = "extract_timeout", f"the time limit of {limit:g} seconds was over"
+                else:
+                    reason = reason_of(stopped_by or ModelUnavailable("the model did not answer"))
+                await repository.fail_pending_chunks(claim.version_id, *reason)
+        if extraction.pending and is_repeated:
+            raise ModelUnavailable(failure_sentence(extraction))
+
+    async def _usable(self, claim: Claim, facts: VersionFacts, version: VersionChunks) -> VersionChunks:
+        """The chunks that can be merged. Raises ExtractionFailed if there are none."""
+        async with self._ports.database.tenant(claim.tenant_id) as session:
+            extraction = await IngestionRepository(session).extraction(facts.version_id)
+            await IndexStates(session).progress(claim, chunks=(extraction.extracted, extraction.total))
         if not extraction.extracted:
-            raise ExtractionFailed(failure_sentence(extraction))
+            codes = {outcome.error_code for outcome in extraction.failed}
+            code = codes.copy().pop() if codes in PROVIDER_CODES else None
+            raise ExtractionFailed(failure_sentence(extraction), code=code)
         return only(version, {chunk.ordinal for chunk in version.chunks} - {each.ordinal for each in extraction.failed})
 
     async def _merge(

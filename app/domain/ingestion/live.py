@@ -37,12 +37,15 @@ def going_live(
 
 
 def failure_sentence(extraction: Extraction) -> str:
-    """Counts and reasons, most frequent first: "3 of 12 chunks could not be extracted: 2 model_nonsense, …"."""
-    reasons = Counter(outcome.error_code for outcome in extraction.failed)
-    listed = ", ".join(f"{count} {code}" for code, count in reasons.most_common())
-    first = next((outcome.error_detail for outcome in extraction.failed if outcome.error_detail), None)
-    sentence = f"{len(extraction.failed)} of {extraction.total} chunks could not be extracted: {listed}"
-    return f"{sentence} ({first})" if first else sentence
+    """Counts and reasons, most frequent first: "3 of 12 chunks could not be extracted: 2 model_nonsense (…), …"."""
+    in_vain = (*extraction.failed, *extraction.refused)
+    examples = {outcome.error_code: outcome.error_detail for outcome in reversed(in_vain)}
+    listed = ", ".join(
+        f"{count} {code} ({examples[code]})" if examples[code] else f"{count} {code}"
+        for code, count in Counter(outcome.error_code for outcome in in_vain).most_common()
+    )
+    missing = extraction.total - extraction.extracted
+    return f"{missing} of {extraction.total} chunks could not be extracted: {listed or 'none of them was asked for'}"
 
 
 def _companion(statement: ClauseElement, otherwise: AppError | None = None) -> Statement:

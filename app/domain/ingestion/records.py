@@ -41,11 +41,15 @@ class TextFacts:
 
 @dataclass(frozen=True)
 class Extraction:
-    """How far the extraction of a version's chunks is: ordinals that are open, and outcomes that are failures, in order."""
+    """How far the extraction of a version's chunks is: ordinals that are open, and outcomes that are failures, in order.
+
+    `refused` are the open ones that were asked for in vain.
+    """
 
     total: int
     pending: frozenset[int]
     failed: tuple[ChunkOutcome, ...]
+    refused: tuple[ChunkOutcome, ...] = ()
 
     @property
     def extracted(self) -> int:

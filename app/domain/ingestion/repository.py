@@ -167,6 +167,7 @@ class IngestionRepository(TenantRepository):
         return VersionChunks(facts.version_id, facts.document_id, texts)
 
     async def note_outcome(self, version_id: UUID, outcome: ChunkOutcome) -> None:
+        """A chunk whose failure may pass stays open, with the reason."""
         await self.session.execute(
             update(Chunk)
             .where(
@@ -175,17 +176,22 @@ class IngestionRepository(TenantRepository):
                 Chunk.ordinal == outcome.ordinal,
             )
             .values(
-                state="extracted" if outcome.error_code is None else "failed",
+                state="extracted" if outcome.error_code is None else "pending" if outcome.may_pass else "failed",
                 error_code=outcome.error_code,
                 error_detail=outcome.error_detail,
             )
         )
 
     async def fail_pending_chunks(self, version_id: UUID, code: str, detail: str) -> None:
+        """Give up what is open; a chunk that has a reason of its own keeps it."""
         await self.session.execute(
             update(Chunk)
             .where(Chunk.tenant_id == self.session.tenant_id, Chunk.version_id == version_id, Chunk.state == "pending")
-            .values(state="failed", error_code=code, error_detail=detail)
+            .values(
+                state="failed",
+                error_code=func.coalesce(Chunk.error_code, code),
+                error_detail=func.coalesce(Chunk.error_detail, detail),
+            )
         )
 
     async def reopen_chunks(self, version_id: UUID) -> None:
@@ -200,13 +206,16 @@ class IngestionRepository(TenantRepository):
         chunks = (
             await self.session.scalars(self.rows(Chunk, Chunk.version_id == version_id).order_by(Chunk.ordinal))
         ).all()
-        failed = tuple(
-            ChunkOutcome(chunk.ordinal, chunk.error_code, chunk.error_detail)
-            for chunk in chunks
-            if chunk.state == "failed"
-        )
+        in_vain = {
+            state: tuple(
+                ChunkOutcome(chunk.ordinal, chunk.error_code, chunk.error_detail)
+                for chunk in chunks
+                if chunk.state == state and chunk.error_code is not None
+            )
+            for state in ("failed", "pending")
+        }
         pending = frozenset(chunk.ordinal for chunk in chunks if chunk.state == "pending")
-        return Extraction(len(chunks), pending, failed)
+        return Extraction(len(chunks), pending, in_vain["failed"], in_vain["pending"])
 
     # --- what queries see -------------------------------------------------------------------------------------------
 

@@ -12,10 +12,12 @@ writes and outlives the attempt: the next attempt removes it first, and after a 
 
 A running state belongs to the owner of its lease, whose name stays there as the last to have worked on it: an attempt whose lease was taken over, cancelled or deleted finds no
 row to change, gets `ClaimLost`, and its transaction rolls back. When to change a state is decided elsewhere.
+
+Each change of a state is also a row of `index_transitions`, which the database itself writes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -50,6 +52,7 @@ class Claim:
     engine: Engine
     owner: str
     attempt: int
+    stage_ms: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,9 @@ class IndexStates:
             finished_at=None,
         )
         if row is not None:
-            return Claim(self.session.tenant_id, row.workspace_id, version_id, engine, owner, row.attempts)
+            return Claim(
+                self.session.tenant_id, row.workspace_id, version_id, engine, owner, row.attempts, row.stage_ms
+            )
         row = await self._change(
             (*free, IndexState.attempts >= max_attempts),
             **_failed(
@@ -196,7 +201,13 @@ class IndexStates:
                 IndexState.cleanliness == "clean",
             ),
             **_queued(None, None)
-            | {"attempts": 0, "queued_at": func.clock_timestamp(), "started_at": None, "lease_owner": None},
+            | {
+                "attempts": 0,
+                "queued_at": func.clock_timestamp(),
+                "started_at": None,
+                "lease_owner": None,
+                "stage_ms": {},
+            },
         )
         if row is not None and engine == "graph":
             # What was extracted stays; what failed is asked for again.
@@ -205,7 +216,7 @@ class IndexStates:
                 .where(
                     Chunk.tenant_id == self.session.tenant_id,
                     Chunk.version_id == version_id,
-                    Chunk.state == "failed",
+                    Chunk.state != "extracted",
                 )
                 .values(state="pending", error_code=None, error_detail=None)
                 .execution_options(synchronize_session=False)
@@ -265,7 +276,7 @@ class IndexStates:
     async def _first(self, statement: Any) -> Row[Any] | None:
         # The session's identity map is not kept in step: states are read back by queries, never by held objects.
         statement = statement.execution_options(synchronize_session=False).returning(
-            IndexState.workspace_id, IndexState.state, IndexState.attempts, IndexState.cleanliness
+            IndexState.workspace_id, IndexState.state, IndexState.attempts, IndexState.cleanliness, IndexState.stage_ms
         )
         rows: list[Row[Any]] = list((await self.session.execute(statement)).all())
         return rows[0] if rows else None

@@ -13,12 +13,14 @@ from typing import Any
 from lightrag.operate import extract_entities
 
 from app.errors import AppError, Unavailable
-from app.providers.contract import ModelRejected
+from app.providers.contract import ModelRejected, ModelUnavailable
 from app.retrieval.contract import ChunkOutcome, ChunkText, OnChunk, VersionChunks
 from app.retrieval.lightrag.models import Complete, noted_failures
 
 # The provider says no to whoever asks, not to this chunk.
 HOPELESS_STATUSES = (401, 403, 404)
+# So many chunks in a row without an answer, for each call that may be under way, say that the model is away.
+FAILURES_A_CALL = 2
 
 
 def chunk_id(version: VersionChunks, chunk: ChunkText) -> str:
@@ -47,6 +49,7 @@ async def extract_chunks(
     """
     semaphore = asyncio.Semaphore(concurrency)
     reporting = asyncio.Lock()
+    outage = _Outage(FAILURES_A_CALL * concurrency)
 
     with _stoppable(rag) as config:
 
@@ -55,6 +58,7 @@ async def extract_chunks(
                 outcome = await _extract(rag, config, version, chunk)
             async with reporting:
                 await on_chunk(outcome)
+                outage.note(outcome)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -62,6 +66,20 @@ async def extract_chunks(
                     group.create_task(work(chunk))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+
+
+class _Outage:
+    """Tells failures of single chunks from a model that is away, which would only cost time for every further chunk."""
+
+    def __init__(self, longest_row: int) -> None:
+        self._longest_row = longest_row
+        self._row = 0
+
+    def note(self, outcome: ChunkOutcome) -> None:
+        """Raises `ModelUnavailable`."""
+        self._row = self._row + 1 if outcome.may_pass else 0
+        if self._row >= self._longest_row:
+            raise ModelUnavailable(outcome.error_detail or "the model does not answer")
 
 
 async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chunk: ChunkText) -> ChunkOutcome:
@@ -80,9 +98,10 @@ async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chu
 
 def _failed(chunk: ChunkText, error: AppError) -> ChunkOutcome:
     is_hopeless = isinstance(error, ModelRejected) and error.facts.get("status") in HOPELESS_STATUSES
-    if is_hopeless or isinstance(error, Unavailable):
+    may_pass = isinstance(error, ModelUnavailable)
+    if is_hopeless or (isinstance(error, Unavailable) and not may_pass):
         raise error
-    return ChunkOutcome(chunk.ordinal, error.reason, error.detail)
+    return ChunkOutcome(chunk.ordinal, error.reason, error.detail, may_pass)
 
 
 def _as_engine_chunk(version: VersionChunks, chunk: ChunkText) -> dict[str, dict[str, Any]]:

@@ -89,11 +89,27 @@ async def test_nonsense_fails_its_chunk_only_and_is_asked_again(
     assert "Tall Pine" in await nodes(pool, corpus)
 
 
-async def test_a_model_that_cannot_be_reached_ends_the_extraction(index: GraphWriter, corpus: Corpus) -> None:
-    corpus.chat.answers["Orbit"] = ModelUnavailable("the provider answered 503", status=503)
+async def test_a_chunk_that_the_model_cannot_answer_now_may_be_asked_for_again(
+    index: GraphWriter, corpus: Corpus
+) -> None:
+    corpus.chat.answers["Tall Pine"] = ModelUnavailable("the provider answered 503", status=503)
     version = await corpus.add(ORBIT, RIVAL)
-    with pytest.raises(Unavailable, match="503"):
+    seen: list[ChunkOutcome] = []
+
+    async def watch(outcome: ChunkOutcome) -> None:
+        seen.append(outcome)
+
+    await index.extract(corpus.workspace, version, watch)
+    refused = ChunkOutcome(1, ModelUnavailable.code, "the provider answered 503", may_pass=True)
+    assert sorted(seen, key=lambda outcome: outcome.ordinal) == [ChunkOutcome(0), refused]
+
+
+async def test_a_model_that_answers_for_no_chunk_ends_the_extraction(index: GraphWriter, corpus: Corpus) -> None:
+    corpus.chat.answers["Orbit"] = ModelUnavailable("the provider answered 503", status=503)
+    version = await corpus.add(*(f"{ORBIT} Line {n}." for n in range(60)))
+    with pytest.raises(ModelUnavailable, match="503"):
         await index.extract(corpus.workspace, version, ignore)
+    assert corpus.chat.count(Purpose.EXTRACT) < 60
 
 
 async def test_nothing_extracted_is_an_error_of_the_insert(index: GraphWriter, corpus: Corpus) -> None:
