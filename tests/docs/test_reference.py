@@ -17,6 +17,7 @@ from app.api.v1.documents.schemas import EngineRead
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.cli.main import app as command_line
 from app.domain.documents.records import FINAL_STATUSES, Status
+from app.domain.ingestion.history_repository import REASONS
 from app.domain.tenants.records import Role
 from app.domain.workspaces.settings import WorkspaceSettings
 from app.main import create_app
@@ -167,6 +168,10 @@ def events() -> set[str]:
         and node.args
         and isinstance(node.args[0], ast.Constant)
     }
+
+
+def test_every_reason_of_the_history_is_explained() -> None:
+    assert [row["reason"] for row in rows(page("api.md"), "reason")] == list(REASONS)
 
 
 def test_every_event_of_the_log_is_explained() -> None:

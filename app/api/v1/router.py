@@ -6,6 +6,7 @@ from app.api.deps import authenticate, refuse_unknown_query
 from app.api.problems import problems
 from app.api.v1.account.router import router as account
 from app.api.v1.documents.content import router as content
+from app.api.v1.documents.history import router as history
 from app.api.v1.documents.indexing import router as indexing
 from app.api.v1.documents.passages import router as passages
 from app.api.v1.documents.router import router as documents
@@ -16,5 +17,5 @@ from app.api.v1.workspaces.router import router as workspaces
 
 # No prefix here: a route knows itself, in logs too, by the path in its own module only.
 router = APIRouter(dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=problems())
-for resource in (account, workspaces, documents, indexing, content, passages, queries, entities, keys):
+for resource in (account, workspaces, documents, indexing, content, history, passages, queries, entities, keys):
     router.include_router(resource)
