@@ -15,8 +15,28 @@ from numpy.typing import NDArray
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import TenantSession
-from app.errors import AppError, Conflict, Invalid, NotFound, Unavailable
+from app.errors import AppError
 from app.providers.contract import ChatModel, EmbeddingModel
+from app.retrieval.errors import (
+    EngineOff,
+    EntityNotFound,
+    GraphWriteFailed,
+    InvalidMerge,
+    LeaseLost,
+    UnknownMode,
+    WorkspaceBusy,
+)
+
+# Handed on: whoever uses a protocol meets its errors.
+__all__ = [
+    "EngineOff",
+    "EntityNotFound",
+    "GraphWriteFailed",
+    "InvalidMerge",
+    "LeaseLost",
+    "UnknownMode",
+    "WorkspaceBusy",
+]
 
 Engine = Literal["lazy", "graph"]
 GRAPH_MODES = ("naive", "local", "global", "hybrid", "mix")
@@ -255,13 +275,14 @@ class PassageEvidence:
 
 @dataclass(frozen=True)
 class EntityEvidence:
-    """An entity, and the documents whose chunks support it."""
+    """An entity, and the documents whose chunks support it; `is_partial`: one of those is indexed in part only."""
 
     name: str
     type: str
     description: str
     document_ids: tuple[UUID, ...]
     sources: tuple[Source, ...] = ()
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,6 +296,7 @@ class RelationEvidence:
     weight: float
     document_ids: tuple[UUID, ...]
     sources: tuple[Source, ...] = ()
+    is_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -351,48 +373,6 @@ class Entities(Protocol):
     ) -> EntityDetail:
         """The merged entity; `companions` go in with the merge. Raises `EntityNotFound` or `InvalidMerge` before anything is changed."""
         ...
-
-
-# --- Errors -------------------------------------------------------------------------------------------------------
-
-
-class EntityNotFound(NotFound):
-    code = "entity_not_found"
-    title = "Entity not found"
-
-
-class InvalidMerge(Invalid):
-    code = "invalid_merge"
-    title = "These entities cannot be merged"
-
-
-class UnknownMode(Invalid):
-    code = "unknown_mode"
-    title = "Unknown mode"
-
-
-class EngineOff(Conflict):
-    code = "engine_off"
-    title = "The workspace does not have this engine"
-
-
-class GraphWriteFailed(Unavailable):
-    """The engine did not finish a write; what it left is told by the caller's state machine, not by this error."""
-
-    code = "graph_write_failed"
-    title = "The graph could not be written"
-
-
-class LeaseLost(Unavailable):
-    """The holder of the workspace's lease was too slow to keep it; somebody else may write now."""
-
-    code = "lease_lost"
-    title = "The workspace's lease is lost"
-
-
-class WorkspaceBusy(Unavailable):
-    code = "workspace_busy"
-    title = "Another write holds the workspace"
 
 
 Vector = NDArray[Any]

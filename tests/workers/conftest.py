@@ -7,11 +7,13 @@ import pytest
 
 from app.blobs.store import BlobStore
 from app.bootstrap import Worker, open_worker
+from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.settings import Settings
 from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
 from tests.workers.fleet import Fleet, open_fleet
+from tests.workers.reports import GRAPH, SMALL_CHUNKS
 from tests.workers.uploads import Uploads
 
 
@@ -38,3 +40,8 @@ async def fleet(settings: Settings, tmp_path: Path) -> AsyncIterator[Fleet]:
 async def stub_chat(stub_llm: StubServer, owner_database: Database, settings: Settings) -> str:
     """The name of a chat model that the stub serves, which gives up at the first failure."""
     return await register_stub(stub_llm, owner_database, settings)
+
+
+@pytest.fixture
+async def stub_workspace(tenancy: Tenancy, stub_chat: str) -> WorkspaceId:
+    return await tenancy.add_workspace(engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
+from uuid import UUID
 
 import structlog
 
@@ -113,14 +114,7 @@ class Attempts:
         logger.warning("index_failed", version_id=str(job.version_id), engine=engine_of(job), code=code)
         if engine_of(job) == "lazy":
             await IndexStates(session).fail_dependent_graph(job.version_id, code, detail)
-        if ended.is_purging:
-            repository = IngestionRepository(session)
-            await repository.drop_live(job.version_id, "graph")
-            await repository.bump_corpus(job.workspace_id)
-            enqueue(
-                session,
-                PurgeGraphVersion(tenant_id=job.tenant_id, workspace_id=job.workspace_id, version_id=job.version_id),
-            )
+        await clean_up(session, job.workspace_id, job.version_id, ended)
 
     async def _extend(self, claim: Claim) -> bool:
         async with self._ports.database.tenant(claim.tenant_id) as session:
@@ -143,6 +137,15 @@ class Attempts:
         except CONNECTION_ERRORS as error:
             cause = getattr(error, "orig", None) or error
             logger.error("usage_not_recorded", version_id=str(claim.version_id), error_type=type(cause).__name__)
+
+
+async def clean_up(session: TenantSession, workspace_id: UUID, version_id: UUID, ended: Ended) -> None:
+    """Where the graph engine may hold something of a version that is not trusted: no answers from it, and a purge."""
+    if ended.is_purging:
+        repository = IngestionRepository(session)
+        await repository.drop_live(version_id, "graph")
+        enqueue(session, PurgeGraphVersion(session.tenant_id, workspace_id, version_id))
+        await repository.bump_corpus(workspace_id)
 
 
 def reason_of(error: Exception) -> tuple[str, str]:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Collection
 from dataclasses import replace
 
-from app.domain.ingestion.attempts import Attempts, StageTimer, reason_of
+from app.db.session import TenantSession
+from app.domain.ingestion.attempts import Attempts, StageTimer, clean_up, reason_of
 from app.domain.ingestion.leases import confirm
 from app.domain.ingestion.live import failure_sentence, going_live
 from app.domain.ingestion.ports import Ports
@@ -64,6 +65,8 @@ class GraphIndexer:
             if before.pending:
                 await self._extract(claim, facts, workspace, only(version, before.pending), before, timer)
             usable = await self._usable(claim, facts, version)
+            if usable is None:
+                return
             try:
                 async with self._ports.leases.hold(
                     facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=LEASE_LINE
@@ -129,16 +132,29 @@ class GraphIndexer:
         if extraction.pending and is_repeated:
             raise ModelUnavailable(failure_sentence(extraction))
 
-    async def _usable(self, claim: Claim, facts: VersionFacts, version: VersionChunks) -> VersionChunks:
-        """The chunks that can be merged. Raises ExtractionFailed if there are none."""
+    async def _usable(self, claim: Claim, facts: VersionFacts, version: VersionChunks) -> VersionChunks | None:
+        """The chunks that can be merged; None if some are missing and the workspace keeps such graphs out.
+
+        Raises ExtractionFailed if there are none.
+        """
         async with self._ports.database.tenant(claim.tenant_id) as session:
             extraction = await IngestionRepository(session).extraction(facts.version_id)
             await IndexStates(session).progress(claim, chunks=(extraction.extracted, extraction.total))
+            if extraction.extracted and extraction.failed and facts.keeps_partial_out:
+                await self._keep_out(session, claim, extraction)
+                return None
         if not extraction.extracted:
             codes = {outcome.error_code for outcome in extraction.failed}
             code = codes.copy().pop() if codes in PROVIDER_CODES else None
             raise ExtractionFailed(failure_sentence(extraction), code=code)
         return only(version, {chunk.ordinal for chunk in version.chunks} - {each.ordinal for each in extraction.failed})
+
+    async def _keep_out(self, session: TenantSession, claim: Claim, extraction: Extraction) -> None:
+        """Conclude without a merge; what an earlier attempt indexed under another setting is removed."""
+        is_live = await IngestionRepository(session).is_live(claim.version_id, "graph")
+        sentence = f"{failure_sentence(extraction)}; this workspace keeps partial graphs out"
+        ended = await IndexStates(session).keep_out(claim, "partial_kept_out", sentence, may_be_in_graph=is_live)
+        await clean_up(session, claim.workspace_id, claim.version_id, ended)
 
     async def _merge(
         self,

@@ -26,6 +26,11 @@ class VersionFacts:
         value = self.settings.get(name)
         return default if value is None else float(value)
 
+    @property
+    def keeps_partial_out(self) -> bool:
+        """Whether a graph that lacks chunks is not to be indexed."""
+        return self.settings.get("partial_graphs") == "keep_out"
+
 
 @dataclass(frozen=True)
 class TextFacts:

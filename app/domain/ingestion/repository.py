@@ -249,6 +249,11 @@ class IngestionRepository(TenantRepository):
         found: UUID | None = await self.session.scalar(query)
         return found
 
+    async def is_live(self, version_id: UUID, engine: Engine) -> bool:
+        """Whether the engine answers from the version."""
+        query = self.rows(LiveVersion, LiveVersion.version_id == version_id, LiveVersion.engine == engine)
+        return await self.session.scalar(query) is not None
+
     async def drop_live(self, version_id: UUID, engine: Engine) -> None:
         """Stop answering from a version."""
         await self.session.execute(

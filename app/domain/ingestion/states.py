@@ -1,6 +1,6 @@
 """The state machine of an index, per version and engine. Every transition is one guarded UPDATE in this module.
 
-    queued ──claim──▶ running ──finish──▶ ready | partial
+    queued ──claim──▶ running ──finish──▶ ready | partial   (keep_out: partial, and not in the graph)
       ▲ ▲               │ │ └────fail────▶ failed          (also: claim, when the attempts are used up)
       │ └─put_back──────┘ └────cancel────▶ cancelled       (also from queued)
       └──────retry─────── failed | partial | cancelled     (only when clean)
@@ -156,6 +156,12 @@ class IndexStates:
         """running → ready, or partial with `error` (code, sentence). Raises ClaimLost."""
         if await self._first(finishing(claim, state, error=error, stage_ms=stage_ms)) is None:
             raise claim_lost()
+
+    async def keep_out(self, claim: Claim, code: str, detail: str, *, may_be_in_graph: bool) -> Ended:
+        """running → partial without an index to answer from. Raises ClaimLost."""
+        purging = {"cleanliness": "purging"} if may_be_in_graph else {}
+        row = await self._change_mine(claim, **_failed(code, detail) | {"state": "partial", "stage": "done"} | purging)
+        return Ended("partial", row.cleanliness == "purging")
 
     async def fail(self, claim: Claim, code: str, detail: str) -> Ended:
         """running → failed. Raises ClaimLost."""

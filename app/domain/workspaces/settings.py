@@ -68,6 +68,13 @@ class WorkspaceSettings(BaseModel):
         default=8, ge=2, le=100, description="Descriptions of one entity that are joined before the model sums them up."
     )
     summary_max_tokens: int = Field(default=1200, ge=100, le=8000)
+    partial_graphs: Literal["flag", "keep_out"] = Field(
+        default="flag",
+        description="What becomes of a graph that lacks chunks: indexed and flagged, or not indexed until it is whole.",
+    )
+    parse_timeout_seconds: float | None = Field(
+        default=None, gt=0, le=3600, description="Time for reading one document; null: the installation's."
+    )
     extract_timeout_seconds: float | None = Field(
         default=None,
         gt=0,

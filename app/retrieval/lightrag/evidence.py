@@ -30,6 +30,7 @@ async def entity_evidence(store: SupportStore, rows: Sequence[dict[str, Any]]) -
                 description=description,
                 document_ids=support[name].document_ids,
                 sources=(Source("entities", rank),),
+                is_partial=support[name].is_partial,
             )
         )
     return evidence
@@ -57,6 +58,7 @@ async def relation_evidence(store: SupportStore, rows: Sequence[dict[str, Any]])
                 weight=float(row["weight"]),
                 document_ids=support[key].document_ids,
                 sources=(Source("relations", rank),),
+                is_partial=support[key].is_partial,
             )
         )
     return evidence

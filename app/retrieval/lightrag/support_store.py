@@ -21,7 +21,7 @@ MAX_RELATIONS = 500
 # Versions that the graph may answer from; the same rule as the passages' (app/retrieval/store/trust.py), as the
 # engine's role may read it.
 _TRUSTED = """
-SELECT l.version_id, l.document_id
+SELECT l.version_id, l.document_id, s.state
   FROM live_versions l
   JOIN index_states s ON s.tenant_id = l.tenant_id AND s.version_id = l.version_id AND s.engine = l.engine
                      AND s.state = ANY ({states}) AND s.cleanliness = 'clean'
@@ -37,7 +37,8 @@ WITH said AS (
    GROUP BY 1, 2
 )
 SELECT said.name, bool_or(live.document_id IS NULL) AS is_mixed,
-       (array_agg(DISTINCT live.document_id) FILTER (WHERE live.document_id IS NOT NULL))[:{MAX_DOCUMENTS}] AS documents
+       (array_agg(DISTINCT live.document_id) FILTER (WHERE live.document_id IS NOT NULL))[:{MAX_DOCUMENTS}] AS documents,
+       coalesce(bool_or(live.state = 'partial'), false) AS is_partial
   FROM said LEFT JOIN ({_TRUSTED.format(states="$4", tenant="$3")}) live ON live.version_id = said.version_id
  GROUP BY said.name
 HAVING bool_or(live.document_id IS NOT NULL)
@@ -87,10 +88,12 @@ SELECT id FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMES
 
 @dataclass(frozen=True)
 class Support:
-    """Documents behind one name. `is_mixed`: versions that are not trusted spoke of it too."""
+    """Documents behind one name. `is_mixed`: versions that are not trusted spoke of it too; `is_partial`: one that is
+    trusted is indexed in part only."""
 
     document_ids: tuple[UUID, ...]
     is_mixed: bool
+    is_partial: bool
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ class SupportStore:
         rows = await self._database.fetch(
             _SUPPORT.format(table=table), self._ref.engine_name, list(names), self._ref.tenant_id, self._states
         )
-        return {row["name"]: Support(tuple(row["documents"]), row["is_mixed"]) for row in rows}
+        return {row["name"]: Support(tuple(row["documents"]), row["is_mixed"], row["is_partial"]) for row in rows}
 
 
 def _md5(name: str) -> str:

@@ -112,6 +112,7 @@ class EntityFound(BaseModel):
     type: str
     description: str
     document_ids: tuple[UUID, ...]
+    is_partial: bool
     sources: tuple[SourceRead, ...]
 
 
@@ -126,6 +127,7 @@ class RelationFound(BaseModel):
     keywords: str
     weight: float
     document_ids: tuple[UUID, ...]
+    is_partial: bool
     sources: tuple[SourceRead, ...]
 
 
@@ -151,6 +153,7 @@ class Citation(BaseModel):
     char_start: int
     char_end: int
     heading_path: list[str]
+    is_partial: bool = Field(description="The graph lacks a part of this document.")
     link: str = Field(description="The passage with its surroundings.")
 
     @classmethod

@@ -1,0 +1,42 @@
+"""Errors that engines raise and domain code understands; `contract` hands them on with the protocols that name them."""
+
+from app.errors import Conflict, Invalid, NotFound, Unavailable
+
+
+class EntityNotFound(NotFound):
+    code = "entity_not_found"
+    title = "Entity not found"
+
+
+class InvalidMerge(Invalid):
+    code = "invalid_merge"
+    title = "These entities cannot be merged"
+
+
+class UnknownMode(Invalid):
+    code = "unknown_mode"
+    title = "Unknown mode"
+
+
+class EngineOff(Conflict):
+    code = "engine_off"
+    title = "The workspace does not have this engine"
+
+
+class GraphWriteFailed(Unavailable):
+    """The engine did not finish a write; what it left is told by the caller's state machine, not by this error."""
+
+    code = "graph_write_failed"
+    title = "The graph could not be written"
+
+
+class LeaseLost(Unavailable):
+    """The holder of the workspace's lease was too slow to keep it; somebody else may write now."""
+
+    code = "lease_lost"
+    title = "The workspace's lease is lost"
+
+
+class WorkspaceBusy(Unavailable):
+    code = "workspace_busy"
+    title = "Another write holds the workspace"
