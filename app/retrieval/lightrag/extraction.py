@@ -5,8 +5,7 @@ insert reads them from the cache again.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +14,8 @@ from lightrag.operate import extract_entities
 from app.errors import AppError, Unavailable
 from app.providers.contract import ModelRejected, ModelUnavailable
 from app.retrieval.contract import ChunkOutcome, ChunkText, OnChunk, VersionChunks
-from app.retrieval.lightrag.models import Complete, noted_failures
+from app.retrieval.lightrag.models import noted_failures
+from app.retrieval.lightrag.scope import ended_with_block
 
 # The provider says no to whoever asks, not to this chunk.
 HOPELESS_STATUSES = (401, 403, 404)
@@ -51,15 +51,16 @@ async def extract_chunks(
     reporting = asyncio.Lock()
     outage = _Outage(FAILURES_A_CALL * concurrency)
 
-    with _stoppable(rag) as config:
+    config = rag._build_global_config()
 
-        async def work(chunk: ChunkText) -> None:
-            async with semaphore:
-                outcome = await _extract(rag, config, version, chunk)
-            async with reporting:
-                await on_chunk(outcome)
-                outage.note(outcome)
+    async def work(chunk: ChunkText) -> None:
+        async with semaphore:
+            outcome = await _extract(rag, config, version, chunk)
+        async with reporting:
+            await on_chunk(outcome)
+            outage.note(outcome)
 
+    async with ended_with_block():
         try:
             async with asyncio.TaskGroup() as group:
                 for chunk in chunks:
@@ -115,44 +116,6 @@ def _as_engine_chunk(version: VersionChunks, chunk: ChunkText) -> dict[str, dict
             "file_path": name,
         }
     }
-
-
-@contextmanager
-def _stoppable(rag: Any) -> Iterator[dict[str, Any]]:
-    """LightRAG's configuration with a model function whose calls end with the block.
-
-    `extract_entities` leaves its tasks behind when it is cancelled (facts F6), and they would go on asking.
-    """
-    config = rag._build_global_config()
-    ask: Complete = config["role_llm_funcs"]["extract"]
-    asking: set[asyncio.Task[Any]] = set()
-    is_over = False
-
-    async def ask_while_open(*arguments: Any, **options: Any) -> str:
-        if is_over:
-            raise asyncio.CancelledError
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine that runs is run by a task
-        asking.add(task)
-        task.add_done_callback(_look_at_result)
-        try:
-            return await ask(*arguments, **options)
-        finally:
-            asking.discard(task)
-
-    config["role_llm_funcs"] = {**config["role_llm_funcs"], "extract": ask_while_open}
-    try:
-        yield config
-    finally:
-        is_over = True
-        for task in asking:
-            task.cancel()
-
-
-def _look_at_result(task: asyncio.Task[Any]) -> None:
-    """Nobody else may: asyncio would log the error of a task that LightRAG left behind, with the provider's words."""
-    if not task.cancelled():
-        task.exception()
 
 
 class _CacheProbe:

@@ -23,8 +23,9 @@ from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
 from app.retrieval.lightrag.models import noted_failures
-from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
 from app.retrieval.lightrag.repair import remove_rows, remove_support
+from app.retrieval.lightrag.scope import ended_with_block
 from app.retrieval.lightrag.storage.commit import write_fenced
 from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
 from app.retrieval.lightrag.stores import Stores, Write
@@ -92,7 +93,8 @@ class GraphWriter:
                 )
 
             with instance.offered_chunks(replace(version, chunks=chunks)):
-                await self._stores.run(rag, lease, write)
+                async with ended_with_block():
+                    await self._stores.run(rag, lease, write)
 
     async def remove(
         self, workspace: EngineWorkspace, version_id: UUID, lease: Lease, *, keep_answers: bool = False
@@ -121,6 +123,12 @@ class GraphWriter:
     async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:
         with inside(workspace.ref):
             await write_fenced(self._database, lease, await self._store(workspace).clearing())
+
+    async def discard(self, workspace_id: UUID) -> None:
+        name = f"w_{workspace_id.hex}"
+        with engine_workspace(name):
+            for statement in await GraphStore(self._database, name, "").clearing():
+                await self._database.fetch(statement.sql, *statement.arguments)
 
     async def _extracted(self, instance: Instance, workspace: EngineWorkspace, version: VersionChunks) -> set[int]:
         keys = await first_answer_keys(instance.rag, version, version.chunks)

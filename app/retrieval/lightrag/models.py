@@ -15,6 +15,7 @@ from lightrag.utils import EmbeddingFunc
 from app.errors import AppError, Unavailable
 from app.providers.answers import check_extraction, check_gleaning, check_text
 from app.providers.contract import ChatMessage, ChatModel, EmbeddingModel, Purpose, Vectors
+from app.retrieval.lightrag import scope
 from app.retrieval.lightrag.names import shorten_names
 
 Complete = Callable[..., Awaitable[str]]
@@ -80,7 +81,8 @@ async def _ask(
         messages = [ChatMessage("system", system)] if system else []
         messages += [ChatMessage(_role(line["role"]), line["content"]) for line in history or ()]
         messages.append(ChatMessage("user", prompt))
-        reply = await chat.complete(messages, purpose=purpose, json_mode=purpose is Purpose.KEYWORDS)
+        with scope.calling():
+            reply = await chat.complete(messages, purpose=purpose, json_mode=purpose is Purpose.KEYWORDS)
         if purpose in (Purpose.EXTRACT, Purpose.GLEAN):
             check = check_extraction if purpose is Purpose.EXTRACT else check_gleaning
             return shorten_names(check(reply.text, reply.finish_reason, json_mode=False))
@@ -97,7 +99,7 @@ def embedding_function(embedding: EmbeddingModel, suffix: str) -> EmbeddingFunc:
     """LightRAG's embedding function; `suffix` is the ending of the vector tables that it derives the names of."""
 
     async def embed(texts: list[str], context: str = "document", **_: Any) -> Vectors:
-        with _noting():
+        with _noting(), scope.calling():
             known = _query_vectors.get()
             if context != "query" or known is None:
                 return await embedding.embed(texts, role="query" if context == "query" else "document")

@@ -5,7 +5,7 @@ travels in a context variable; without one all tables look empty.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from app.errors import Unavailable
 from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lightrag import scope
 from app.retrieval.lightrag.logging import quieten_engine
 from app.settings import Settings, refuse_engine_hijack
 
@@ -164,6 +165,11 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
 
     async def _create_vector_index(self, table_name: str, embedding_dim: int) -> None:
         """Leave indexes to the registration of the embedding profile."""
+
+    async def _run_with_retry(self, operation: Callable[[asyncpg.Connection], Awaitable[Any]], **options: Any) -> Any:
+        """Every statement of LightRAG's own storages; refused to tasks whose operation is over."""
+        with scope.calling():
+            return await super()._run_with_retry(operation, **options)
 
     async def fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
         """Rows of one statement inside the workspace's fence; a lost connection is tried again."""

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import Invalid, TooLarge, Unavailable
+from app.retrieval.lightrag.scope import outliving
 
 if TYPE_CHECKING:
     from app.retrieval.lightrag.storage.unit import UnitOfWork
@@ -88,6 +89,7 @@ async def outside_unit(call: Callable[[], Awaitable[T]]) -> T:
     """Run LightRAG's own reading code against the database, as if there were no unit."""
     token = _unit.set(None)
     try:
-        return await call()
+        with outliving():
+            return await call()
     finally:
         _unit.reset(token)

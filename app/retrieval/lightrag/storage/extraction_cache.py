@@ -15,6 +15,7 @@ from lightrag.kg.postgres_impl import SQL_TEMPLATES, ClientManager, PGKVStorage
 from lightrag.kg.shared_storage import get_data_init_lock
 
 from app.retrieval.lightrag.pool import LOST_CONNECTION, engine_workspace
+from app.retrieval.lightrag.scope import outliving
 from app.retrieval.lightrag.storage.answer_keys import asking_chunk, plain_key
 from app.retrieval.lightrag.storage.context import active_unit
 from app.retrieval.lightrag.storage.guard import refuse_in_unit
@@ -140,7 +141,8 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
                 return
             rows = [_columns(batch[key]) for key in sorted(batch)]
             upsert = bulk_upsert(SQL_TEMPLATES["upsert_llm_response_cache"])
-            with engine_workspace(self.workspace):
+            # They are paid for, also where the operation that asked is over.
+            with outliving(), engine_workspace(self.workspace):
                 for statement in upsert.statements(self.workspace, rows):
                     await self.db.fetch(statement.sql, *statement.arguments)
             for key, row in batch.items():
