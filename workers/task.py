@@ -12,9 +12,11 @@ from uuid import uuid4
 
 import structlog
 from celery import Task
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from app.bootstrap import Worker
-from app.db.session import CONNECTION_ERRORS
+from app.db.session import CONNECTION_ERRORS, is_disconnect
 from app.domain.ingestion.runner import JobRunner
 from app.errors import AppError
 from app.jobs import Job
@@ -25,6 +27,9 @@ from workers import runtime
 logger = structlog.stdlib.get_logger(__name__)
 
 RESEND_SECONDS = 1.0
+BROKER_ERRORS = (OperationalError, RedisError, OSError)
+# A database that hangs shows as a time limit that is over.
+OUTAGES = (RedisError, TimeoutError)
 
 
 def execute(task: Task, settings: Settings, job: Job) -> None:
@@ -37,8 +42,18 @@ def execute(task: Task, settings: Settings, job: Job) -> None:
         job=job.name, task_id=task.request.id, request_id=request_id(task), **job.payload()
     ):
         delay = runtime.current(settings).run(work)
-    if delay is not None:
-        raise task.retry(countdown=delay)
+        if delay is not None:
+            _repeat(task, job, delay)
+
+
+def _repeat(task: Task, job: Job, delay: float) -> None:
+    """Raises what ends this delivery once the job has been sent again; if the broker is away, the sweeper sends it."""
+    try:
+        retry = task.retry(countdown=delay, throw=False)
+    except BROKER_ERRORS as error:
+        logger.warning("jobs_not_published", jobs=[job.name], error_type=type(error).__name__)
+    else:
+        raise retry
 
 
 async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:
@@ -50,10 +65,17 @@ async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:
         # The process is told to stop. Its claim is given back first, so that another worker goes on at once.
         return await _hand_back(jobs, job, owner)
     except Exception as error:
-        if not isinstance(error, AppError):
-            logger.error("job_crashed", **where_raised(error))
+        _report(error)
         return await _conclude(jobs, job, owner, error, runs)
     return None
+
+
+def _report(error: Exception) -> None:
+    """Outages are expected, and told without a place in the code; everything else that is no error of ours is a fault."""
+    if is_disconnect(error) or isinstance(error, OUTAGES):
+        logger.warning("job_interrupted", error_type=type(getattr(error, "orig", None) or error).__name__)
+    elif not isinstance(error, AppError):
+        logger.error("job_crashed", **where_raised(error))
 
 
 async def _hand_back(jobs: JobRunner, job: Job, owner: str) -> float | None:

@@ -4,6 +4,7 @@ A `TenantSession` sees one tenant's rows (row level security on `app.tenant_id`)
 for the runtime role, sees only what belongs to nobody and what the schema's SECURITY DEFINER functions hand out.
 """
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,13 +23,26 @@ Publish = Callable[[Sequence[Any]], Awaitable[None]]
 # What a unit of work raises when the database is away; connecting raises the driver's own errors, unwrapped.
 CONNECTION_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
+# What a server that is stopped, was killed, or is starting tells its clients.
+FAREWELLS = ("57P01", "57P02", "57P03")
+
 
 def is_disconnect(error: BaseException) -> bool:
     """Whether the database went away, rather than refused what it was asked."""
     if isinstance(error, DBAPIError):
-        return error.connection_invalidated or isinstance(error, InterfaceError | OperationalError)
+        return (
+            error.connection_invalidated
+            or isinstance(error, InterfaceError | OperationalError)
+            or getattr(error.orig, "sqlstate", None) in FAREWELLS
+        )
     return isinstance(
-        error, PoolTimeout | asyncpg.PostgresConnectionError | asyncpg.CannotConnectNowError | ConnectionError
+        error,
+        PoolTimeout
+        | asyncpg.PostgresConnectionError
+        | asyncpg.OperatorInterventionError
+        | asyncpg.InterfaceError
+        | ConnectionError
+        | socket.gaierror,
     )
 
 
