@@ -64,7 +64,12 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(default=60, gt=1)
     sweep_interval_seconds: float = Field(default=30, gt=0)
     requeue_after_seconds: float = Field(default=60, gt=0)
+    leftover_interval_seconds: float = Field(default=3600, gt=0)
+    leftover_age_seconds: float = Field(default=24 * 3600, gt=0)
     max_attempts: int = Field(default=5, ge=1)
+    graph_store: Literal["units", "stock"] = Field(
+        default="units", description="`stock`: LightRAG's own storages, which write as they go."
+    )
     engine_instances: int = Field(default=16, ge=1, description="LightRAG instances kept open in a process.")
     worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
     shutdown_grace_seconds: float = Field(default=20, ge=0)

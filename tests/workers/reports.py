@@ -19,7 +19,7 @@ def report(chunks: int = CHUNKS) -> str:
     name = uuid4().hex[:6].capitalize()
     filler = " It was noted in the log of the yard and read again in the evening by the people on watch." * 3
     return "\n\n".join(
-        f"# Voyage {n}\n\nCaptain Marker{n} of the ship Albatross{n}{name} met Governor Halloran.{filler}"
+        f"# Voyage {n}\n\nCaptain Marker{n} of the ship Albatross{n}{name} met Governor Halloran there.{filler}"
         for n in range(chunks)
     )
 

@@ -10,7 +10,7 @@ from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
-from app.retrieval.lightrag.stores import UNITS, Stores
+from app.retrieval.lightrag.stores import STORES
 from app.settings import Settings
 
 
@@ -24,13 +24,12 @@ class GraphEngine:
 
 
 @asynccontextmanager
-async def open_graph_engine(
-    settings: Settings, database: Database, stores: Stores = UNITS
-) -> AsyncIterator[GraphEngine]:
-    """The engine on the running loop; one a process. `database` is the app role's, which knows what is trusted.
+async def open_graph_engine(settings: Settings, database: Database) -> AsyncIterator[GraphEngine]:
+    """The engine on the running loop, on the storages that `settings` name; one a process. `database` is the app role's, which knows what is trusted.
 
     Raises `UnsafeEnvironment`. Nothing connects before the first use.
     """
+    stores = STORES[settings.graph_store]
     pool = await open_engine_database(settings)
     try:
         instances = InstancePool(settings, pool, stores)

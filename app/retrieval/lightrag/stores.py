@@ -1,6 +1,6 @@
 """Which storages LightRAG works on: named here and nowhere else, and entered in LightRAG's registry of plug-ins."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -114,6 +114,9 @@ STOCK = Stores(
 UNITS = Stores(
     "UnitKVStorage", "UnitVectorStorage", "UnitGraphStorage", "UnitDocStatusStorage", _run_in_unit, is_atomic=True
 )
+
+# By the name that a setting gives them.
+STORES: Mapping[str, Stores] = {"units": UNITS, "stock": STOCK}
 
 
 def register(stores: Stores) -> None:
