@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 from app.blobs.store import BlobStore
 from app.db.session import Database
 from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.ingestion.leftovers import LeftoverSweeper
 from app.domain.ingestion.partitions import VectorUpkeep
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
@@ -143,11 +144,12 @@ def _token_verifier(settings: Settings, database: Database, client: httpx.AsyncC
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker process runs: jobs as they come, and the sweep and the tending of vectors when it is time."""
+    """What a worker process runs: jobs as they come, and the sweeps and the tending of vectors when it is time."""
 
     container: Container
     jobs: JobRunner
     sweeper: Sweeper
+    leftovers: LeftoverSweeper
     vectors: VectorUpkeep
 
 
@@ -165,7 +167,10 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
             graph_index=container.graph.index,
         )
         sweeper = Sweeper(container.database, settings, lambda queue: _messages_waiting(container.redis, queue))
-        yield Worker(container, JobRunner(ports), sweeper, VectorUpkeep(container.database))
+        leftovers = LeftoverSweeper(
+            container.database, container.blobs, container.graph.index, settings.leftover_age_seconds
+        )
+        yield Worker(container, JobRunner(ports), sweeper, leftovers, VectorUpkeep(container.database))
 
 
 async def _messages_waiting(redis: Redis, queue: str) -> int:

@@ -69,6 +69,16 @@ class PurgeGraphVersion(Job):
 
 
 @dataclass(frozen=True)
+class PurgeUnownedVersion(Job):
+    """Remove what the graph engine holds of a version that is no longer there."""
+
+    name = "ingestion.purge_unowned_version"
+    queue = "purge"
+    workspace_id: UUID
+    version_id: UUID
+
+
+@dataclass(frozen=True)
 class PurgeWorkspace(Job):
     """Remove a workspace that is being deleted, engine rows and originals included."""
 
@@ -98,6 +108,7 @@ ALL_JOBS: tuple[type[Job], ...] = (
     IndexGraph,
     PurgeDocument,
     PurgeGraphVersion,
+    PurgeUnownedVersion,
     PurgeWorkspace,
     PurgeTenant,
 )

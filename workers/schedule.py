@@ -6,6 +6,7 @@ from app.settings import Settings
 
 SWEEP = "upkeep.sweep"
 TEND_VECTORS = "upkeep.tend_vectors"
+SWEEP_LEFTOVERS = "upkeep.sweep_leftovers"
 # Counting all small workspaces' vectors is dearer than a sweep, and none is large from one minute to the next.
 SWEEPS_PER_TENDING = 10
 # Of its own, so that a long backlog of documents does not keep the sweeper from looking at it.
@@ -17,6 +18,7 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     intervals = {
         SWEEP: settings.sweep_interval_seconds,
         TEND_VECTORS: settings.sweep_interval_seconds * SWEEPS_PER_TENDING,
+        SWEEP_LEFTOVERS: settings.leftover_interval_seconds,
     }
     return {
         task: {"task": task, "schedule": seconds, "options": {"queue": SWEEP_QUEUE, "expires": seconds}}

@@ -1,10 +1,14 @@
 """Keeps originals in a local folder or an S3 bucket, under keys made of our ids. Which rows point to them is domain business."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 import obstore
@@ -14,6 +18,9 @@ from obstore.store import from_url
 from app.errors import NotFound, Unavailable
 
 STREAM_BYTES = 256 * 1024
+LIST_BATCH = 1000
+_ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+KEY = re.compile(f"{_ID}/{_ID}/{_ID}")
 
 
 class BlobMissing(NotFound):
@@ -48,6 +55,7 @@ class BlobStore:
     def __init__(self, url: str) -> None:
         """`url` is `file:///folder` (created if missing) or `s3://bucket/prefix` (credentials from the environment)."""
         self._store = from_url(url, mkdir=True) if url.startswith("file:") else from_url(url)
+        self._folder = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
 
     async def put(self, key: str, chunks: AsyncIterator[bytes]) -> StoredBlob:
         """Write a stream. What `chunks` raises is raised on, and nothing is left behind; raises BlobStoreUnavailable."""
@@ -92,6 +100,37 @@ class BlobStore:
                     await obstore.delete_async(self._store, key)
             except BlobMissing:
                 continue
+
+    async def list_old(self, age: timedelta) -> AsyncIterator[Sequence[str]]:
+        """Keys of originals that were written longer ago than `age`, in batches; other objects are not ours.
+
+        Raises BlobStoreUnavailable.
+        """
+        before = datetime.now(UTC) - age
+        with _translated(""):
+            async for batch in obstore.list(self._store, chunk_size=LIST_BATCH):
+                keys = [entry["path"] for entry in batch if entry["last_modified"] < before]
+                if ours := [key for key in keys if KEY.fullmatch(key)]:
+                    yield ours
+
+    async def remove_unfinished(self, age: timedelta, *, is_dry_run: bool = False) -> int:
+        """Remove the beginnings of uploads that a killed process left in a local folder; how many there were.
+
+        In S3 they are parts of multipart uploads: a rule of the bucket's life cycle ends those.
+        """
+        if self._folder is None:
+            return 0
+        return await asyncio.to_thread(_remove_unfinished, self._folder, age, is_dry_run)
+
+
+def _remove_unfinished(folder: Path, age: timedelta, is_dry_run: bool) -> int:
+    before = (datetime.now(UTC) - age).timestamp()
+    # The storage client writes to the key with a number behind it, and renames at the end.
+    found = [path for path in folder.glob("*/*/*#*") if path.stat().st_mtime < before]
+    if not is_dry_run:
+        for path in found:
+            path.unlink(missing_ok=True)
+    return len(found)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import asyncpg
 import typer
 from pydantic import ValidationError
 
-from app.cli import keys, migrate, models, tenants
+from app.cli import keys, migrate, models, sweep, tenants
 from app.errors import AppError
 
 # The development stack needs packages of the extra `dev`, which a production image does not have.
@@ -23,6 +23,7 @@ app = typer.Typer(
     help="Trellis, a multi-tenant retrieval backend.",
 )
 app.command("migrate")(migrate.migrate)
+app.command("sweep")(sweep.sweep)
 app.add_typer(migrate.database_commands, name="db")
 app.add_typer(models.model_commands, name="model")
 app.add_typer(tenants.tenant_commands, name="tenant")

@@ -20,6 +20,10 @@ from app.parsing.job import ParseJob, ParseLimits
 from app.parsing.wire import read_result
 from app.text.document import SourceText
 
+# How the folders of this package and of its callers begin, in the host's temporary folder; killed processes leave them.
+ORIGINAL_PREFIX: Final = "trellis-original-"
+PARSE_PREFIX: Final = "trellis-parse-"
+SCRATCH_PREFIXES: Final = (ORIGINAL_PREFIX, PARSE_PREFIX)
 _CODE_ROOT: Final = Path(__file__).resolve().parents[2]
 
 
@@ -33,7 +37,7 @@ async def parse_file(path: Path, filename: str, media_type: str, limits: ParseLi
     if not head:
         raise ParseFailed("empty_document", "The file is empty (0 bytes). Upload it again.")
     job = ParseJob(absolute, accepted.name, parse_media_type(media_type)[1], limits)
-    with tempfile.TemporaryDirectory(prefix="trellis-parse-") as folder:
+    with tempfile.TemporaryDirectory(prefix=PARSE_PREFIX) as folder:
         job_path, result_path = Path(folder) / "job.json", Path(folder) / "result.json"
         write_job(job_path, job)
         status = await _run_child(job_path, result_path, limits)

@@ -205,6 +205,10 @@ class GraphIndex(Protocol):
         """Remove every row of the workspace from the engine's tables."""
         ...
 
+    async def discard(self, workspace_id: UUID) -> None:
+        """Remove every row of a workspace that is no longer there, and so has no lease."""
+        ...
+
 
 class LazyIndex(Protocol):
     """Writes the LLM-free index in the caller's transaction, so that a version is there whole or not at all."""

@@ -33,7 +33,7 @@ CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 ABSTRACT = {"not_found", "limit_exceeded", "parse_failed", "upstream_refused"}
 LEVELS = {"debug", "info", "warning", "error"}
 # Functions of ingestion that write a code into a row.
-WRITES_CODE = {"_failed", "fail_pending_chunks", "_settle_failure"}
+WRITES_CODE = {"_failed", "fail_pending_chunks", "_settle_failure", "keep_out"}
 
 
 def rows(text: str, *heads: str) -> Iterator[dict[str, str]]:

@@ -176,7 +176,7 @@ async def test_a_backlog_of_one_kind_hides_no_other(uploads: Uploads, upload: Up
     await uploads.begin_deletion(deleted)
     async with uploads.database.system() as session:
         found = await StaleWork(session).list(timedelta(0), 1)
-    assert {"lazy", "document"} <= {row.kind for row in found}
+    assert {"queued_lazy", "document"} <= {row.kind for row in found}
 
 
 async def test_jobs_survive_their_way_through_a_message() -> None:

@@ -1,13 +1,14 @@
-"""What beat asks for: the sweep, and partitions for workspaces whose vectors have become many."""
+"""What beat asks for: the sweeps, and partitions for workspaces whose vectors have become many."""
 
 import structlog
 from celery import Task
 from redis.exceptions import RedisError
 
 from app.db.session import CONNECTION_ERRORS
+from app.errors import Unavailable
 from workers import runtime
 from workers.celery_app import app, settings
-from workers.schedule import SWEEP, TEND_VECTORS
+from workers.schedule import SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -19,6 +20,15 @@ def sweep(task: Task) -> None:  # noqa: ARG001 - bound like every task
         runtime.current(settings).run(lambda worker: worker.sweeper.sweep())
     except (*CONNECTION_ERRORS, RedisError) as error:
         logger.warning("sweep_skipped", error_type=type(error).__name__)
+
+
+@app.task(name=SWEEP_LEFTOVERS, bind=True)
+def sweep_leftovers(task: Task) -> None:  # noqa: ARG001 - bound like every task
+    """Remove what nobody owns. What is away now will be there the next time."""
+    try:
+        runtime.current(settings).run(lambda worker: worker.leftovers.sweep())
+    except (*CONNECTION_ERRORS, Unavailable) as error:
+        logger.warning("leftovers_skipped", error_type=type(error).__name__)
 
 
 @app.task(name=TEND_VECTORS, bind=True)

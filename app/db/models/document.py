@@ -55,6 +55,8 @@ class Version(Base, TenantEntity):
         tenant_reference("documents", "document_id"),
         tenant_reference("blobs", "blob_id", ondelete="RESTRICT"),
         UniqueConstraint("tenant_id", "document_id", "ordinal"),
+        # Of documents that were replaced: the sweeper looks for versions that nobody has removed.
+        Index("ix_versions_later", "tenant_id", "document_id", "ordinal", postgresql_where="ordinal > 1"),
         Index(None, "tenant_id", "workspace_id"),
         Index(None, "tenant_id", "blob_id"),
     )

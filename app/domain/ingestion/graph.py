@@ -125,10 +125,11 @@ class GraphIndexer:
             )
             if extraction.pending and not is_repeated:
                 if limit is not None:
-                    reason = "extract_timeout", f"the time limit of {limit:g} seconds was over"
+                    sentence = f"the time limit of {limit:g} seconds was over"
+                    await repository.fail_pending_chunks(claim.version_id, "extract_timeout", sentence)
                 else:
                     reason = reason_of(stopped_by or ModelUnavailable("the model did not answer"))
-                await repository.fail_pending_chunks(claim.version_id, *reason)
+                    await repository.fail_pending_chunks(claim.version_id, *reason)
         if extraction.pending and is_repeated:
             raise ModelUnavailable(failure_sentence(extraction))
 

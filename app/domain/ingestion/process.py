@@ -18,7 +18,7 @@ from app.domain.ingestion.states import Claim, IndexStates
 from app.jobs import IndexGraph, ProcessVersion, enqueue
 from app.parsing.errors import ParseFailed
 from app.parsing.job import ParseLimits
-from app.parsing.service import parse_file
+from app.parsing.service import ORIGINAL_PREFIX, parse_file
 from app.providers.contract import EmbeddingModel, Vectors
 from app.retrieval.contract import EngineWorkspace
 from app.retrieval.store.passages import StoredVersion, content_hash, indexed_text, insert_passages
@@ -83,7 +83,7 @@ class VersionProcessor:
             memory_bytes=settings.parse_memory_bytes,
             max_text_chars=settings.max_text_chars,
         )
-        with tempfile.TemporaryDirectory(prefix="trellis-original-") as folder:
+        with tempfile.TemporaryDirectory(prefix=ORIGINAL_PREFIX) as folder:
             # Nothing of the user's name is part of a path; the name itself only helps to tell the format.
             path = Path(folder) / "original"
             await self._ports.blobs.fetch(facts.blob_key, path)

@@ -5,7 +5,7 @@ repeated from the start.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from app.domain.ingestion.purge_repository import PurgeRepository
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
-from app.jobs import PurgeDocument, PurgeGraphVersion, PurgeWorkspace, enqueue
+from app.jobs import PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion, PurgeWorkspace, enqueue
 from app.retrieval.contract import Engine, EngineWorkspace, Lease, WorkspaceRef
 
 ENGINES: tuple[Engine, ...] = ("lazy", "graph")
@@ -86,6 +86,16 @@ class Purger:
             else:
                 async with self._ports.database.tenant(job.tenant_id) as session:
                     await IndexStates(session).mark_clean(job.version_id)
+
+    async def unowned_version(self, job: PurgeUnownedVersion) -> None:
+        """Remove what a task that outlived its document left in the graph engine."""
+        async with self._ports.database.tenant(job.tenant_id) as session:
+            if await IngestionRepository(session).find_version(job.version_id) is not None:
+                return
+            ref = await PurgeRepository(session).find_workspace(job.workspace_id)
+        async with self._graph_of(ref, needed=True) if ref is not None else nullcontext() as graph:
+            if graph is not None:
+                await self._ports.graph_index.remove(graph.workspace, job.version_id, graph.lease)
 
     async def workspace(self, job: PurgeWorkspace) -> None:
         """Remove a workspace that is being deleted, document by document, so that no transaction grows with it."""

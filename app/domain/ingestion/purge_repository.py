@@ -15,6 +15,8 @@ from app.db.session import SystemSession
 from app.retrieval.contract import WorkspaceRef
 
 STALE_WORK = text("SELECT kind, tenant_id, workspace_id, subject_id FROM stale_work(:requeue_after, :max_rows)")
+UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unowned_engine_rows(:max_rows)")
+UNKNOWN_BLOB_KEYS = text("SELECT unknown_blob_keys(:keys)")
 
 
 class PurgeRepository(TenantRepository):
@@ -51,10 +53,11 @@ class PurgeRepository(TenantRepository):
         return self._ref((await self.session.execute(query)).one_or_none())
 
     async def find_deleting_workspace(self, workspace_id: UUID) -> WorkspaceRef | None:
+        return await self.find_workspace(workspace_id, status="deleting")
+
+    async def find_workspace(self, workspace_id: UUID, *, status: str = "active") -> WorkspaceRef | None:
         query = select(Workspace.id, Workspace.number).where(
-            Workspace.tenant_id == self.session.tenant_id,
-            Workspace.id == workspace_id,
-            Workspace.status == "deleting",
+            Workspace.tenant_id == self.session.tenant_id, Workspace.id == workspace_id, Workspace.status == status
         )
         return self._ref((await self.session.execute(query)).one_or_none())
 
@@ -157,3 +160,14 @@ class StaleWork:
     async def list(self, requeue_after: timedelta, max_rows: int) -> Sequence[Any]:
         """Rows (kind, tenant_id, workspace_id, subject_id), at most `max_rows` of each kind, the most urgent first."""
         return (await self._session.execute(STALE_WORK, {"requeue_after": requeue_after, "max_rows": max_rows})).all()
+
+    async def unowned_engine_rows(self, max_rows: int) -> Sequence[Any]:
+        """Rows (tenant_id, workspace_id, version_id) of what the graph engine holds of versions that are not there.
+
+        Without a tenant and a version where the whole workspace is gone. Reads all of the engine's tables.
+        """
+        return (await self._session.execute(UNOWNED_ENGINE_ROWS, {"max_rows": max_rows})).all()
+
+    async def unknown_blob_keys(self, keys: Sequence[str]) -> Sequence[str]:
+        """Those of `keys` that no tenant has a row for."""
+        return (await self._session.scalars(UNKNOWN_BLOB_KEYS, {"keys": list(keys)})).all()

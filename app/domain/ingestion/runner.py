@@ -8,7 +8,16 @@ from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.process import VersionProcessor
 from app.domain.ingestion.purge import Purger
 from app.domain.ingestion.purge_tenant import TenantPurger
-from app.jobs import IndexGraph, Job, ProcessVersion, PurgeDocument, PurgeGraphVersion, PurgeTenant, PurgeWorkspace
+from app.jobs import (
+    IndexGraph,
+    Job,
+    ProcessVersion,
+    PurgeDocument,
+    PurgeGraphVersion,
+    PurgeTenant,
+    PurgeUnownedVersion,
+    PurgeWorkspace,
+)
 from app.retrieval.contract import WorkspaceBusy
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -38,6 +47,8 @@ class JobRunner:
                 await self._purger.document(job)
             case PurgeGraphVersion():
                 await self._purger.graph_version(job)
+            case PurgeUnownedVersion():
+                await self._purger.unowned_version(job)
             case PurgeWorkspace():
                 await self._purger.workspace(job)
             case PurgeTenant():

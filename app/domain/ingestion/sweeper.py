@@ -3,9 +3,11 @@
 Any number of sweepers may run: a job sent twice is claimed once.
 """
 
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -32,12 +34,30 @@ logger = structlog.stdlib.get_logger(__name__)
 MAX_WAITING = 500
 MAX_ROWS = 500  # of each kind
 
-JOBS: dict[str, type[ProcessVersion] | type[IndexGraph] | type[PurgeDocument] | type[PurgeGraphVersion]] = {
-    "lazy": ProcessVersion,
-    "graph": IndexGraph,
-    "purge": PurgeGraphVersion,
-    "document": PurgeDocument,
+# What stands still, by its kind in the schema's function, and the job that takes care of it.
+JOBS: Mapping[str, Callable[[Any], Job]] = {
+    "queued_lazy": lambda row: ProcessVersion(row.tenant_id, row.workspace_id, row.subject_id),
+    "expired_lazy": lambda row: ProcessVersion(row.tenant_id, row.workspace_id, row.subject_id),
+    "queued_graph": lambda row: IndexGraph(row.tenant_id, row.workspace_id, row.subject_id),
+    "expired_graph": lambda row: IndexGraph(row.tenant_id, row.workspace_id, row.subject_id),
+    "purging": lambda row: PurgeGraphVersion(row.tenant_id, row.workspace_id, row.subject_id),
+    "superseded": lambda row: PurgeGraphVersion(row.tenant_id, row.workspace_id, row.subject_id),
+    "document": lambda row: PurgeDocument(row.tenant_id, row.workspace_id, row.subject_id),
+    "workspace": lambda row: PurgeWorkspace(row.tenant_id, row.workspace_id),
 }
+TENANT = "tenant"
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What was found, and how much of it was taken care of, by kind; every kind is there, with 0 for none."""
+
+    found: Mapping[str, int]
+    handled: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.handled.values())
 
 
 class Sweeper:
@@ -48,35 +68,50 @@ class Sweeper:
         self._settings = settings
         self._waiting = waiting
 
-    async def sweep(self) -> int:
-        """Send again what stood still for too long; the number of jobs sent."""
-        jobs = await self._stale_jobs()
+    async def sweep(self, *, is_dry_run: bool = False) -> SweepReport:
+        """Send again what stood still for too long, or only count it."""
+        stale = await self._stale_jobs()
+        sent = [] if is_dry_run else await self._with_room(stale)
         by_tenant: dict[UUID, list[Job]] = defaultdict(list)
-        for queue in {job.queue for job in jobs}:
-            room = max(0, MAX_WAITING - await self._waiting(queue))
-            for job in [job for job in jobs if job.queue == queue][:room]:
-                by_tenant[job.tenant_id].append(job)
-        for tenant_id, owned in by_tenant.items():
-            async with self._database.tenant(tenant_id) as session:
-                await IndexStates(session).mark_sent(
-                    [job.version_id for job in owned if isinstance(job, ProcessVersion | IndexGraph)]
-                )
-                for job in owned:
-                    enqueue(session, job)
-        sent = sum(len(owned) for owned in by_tenant.values())
+        for _, job in sent:
+            by_tenant[job.tenant_id].append(job)
+        for tenant_id, jobs in by_tenant.items():
+            await self._send(tenant_id, jobs)
+        report = SweepReport(_by_kind(stale), _by_kind(sent))
         if sent:
-            logger.info("jobs_sent_again", jobs=sent, stale=len(jobs))
-        return sent
+            kinds = {kind: count for kind, count in report.handled.items() if count}
+            logger.info("jobs_sent_again", jobs=report.total, stale=len(stale), **kinds)
+        return report
 
-    async def _stale_jobs(self) -> Sequence[Job]:
+    async def _stale_jobs(self) -> list[tuple[str, Job]]:
         requeue_after = timedelta(seconds=self._settings.requeue_after_seconds)
         async with self._database.system() as session:
             rows = await StaleWork(session).list(requeue_after, MAX_ROWS)
         async with self._database.operator() as session:
-            deletions = [PurgeTenant(tenant_id) for tenant_id in await StaleDeletions(session).list(requeue_after)]
-        return deletions + [
-            PurgeWorkspace(row.tenant_id, row.workspace_id)
-            if row.kind == "workspace"
-            else JOBS[row.kind](row.tenant_id, row.workspace_id, row.subject_id)
-            for row in rows
+            deletions = await StaleDeletions(session).list(requeue_after)
+        return [
+            *((TENANT, PurgeTenant(tenant_id)) for tenant_id in deletions),
+            *((row.kind, JOBS[row.kind](row)) for row in rows),
         ]
+
+    async def _with_room(self, stale: Sequence[tuple[str, Job]]) -> list[tuple[str, Job]]:
+        room = {queue: max(0, MAX_WAITING - await self._waiting(queue)) for queue in {job.queue for _, job in stale}}
+        taken: list[tuple[str, Job]] = []
+        for kind, job in stale:
+            if room[job.queue] > 0:
+                room[job.queue] -= 1
+                taken.append((kind, job))
+        return taken
+
+    async def _send(self, tenant_id: UUID, jobs: Sequence[Job]) -> None:
+        async with self._database.tenant(tenant_id) as session:
+            await IndexStates(session).mark_sent(
+                [job.version_id for job in jobs if isinstance(job, ProcessVersion | IndexGraph)]
+            )
+            for job in jobs:
+                enqueue(session, job)
+
+
+def _by_kind(jobs: Sequence[tuple[str, Job]]) -> Mapping[str, int]:
+    counts = Counter(kind for kind, _ in jobs)
+    return {kind: counts[kind] for kind in (*JOBS, TENANT)}

@@ -111,7 +111,8 @@ class GraphWriter:
                     await rag.llm_response_cache.delete(await store.answers_of(name))
                 await operation.commit([delete_mentions(workspace.ref, [version_id])])
 
-            await self._stores.run(rag, lease, write)
+            async with ended_with_block():
+                await self._stores.run(rag, lease, write)
             left = await store.traces(name)
             if keep_answers:
                 left.pop(ANSWERS, None)

@@ -1,0 +1,34 @@
+"""`trellis sweep`: what the sweepers of the workers do by themselves, once and now, or only counted."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from app.bootstrap import open_worker
+from app.domain.ingestion.sweeper import SweepReport
+from app.settings import Settings
+
+
+def sweep(
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, change nothing.")] = False,
+    only_stale: Annotated[
+        bool, typer.Option("--only-stale", help="Leave out the search for rows and files that nobody owns.")
+    ] = False,
+) -> None:
+    """Send work again that stood still, and remove what nobody owns; show how much there was of each kind."""
+    table = Table("kind", Column("found", justify="right"), Column("handled", justify="right"), box=None)
+    for report in asyncio.run(_sweep(is_dry_run, only_stale)):
+        for kind, found in report.found.items():
+            table.add_row(kind, str(found), str(report.handled[kind]))
+    Console().print(table)
+
+
+async def _sweep(is_dry_run: bool, only_stale: bool) -> list[SweepReport]:
+    async with open_worker(Settings()) as worker:
+        reports = [await worker.sweeper.sweep(is_dry_run=is_dry_run)]
+        if not only_stale:
+            reports.append(await worker.leftovers.sweep(is_dry_run=is_dry_run))
+    return reports
