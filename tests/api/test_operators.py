@@ -152,7 +152,7 @@ async def test_a_deletion_whose_message_was_lost_is_sent_again(
     operator: httpx.AsyncClient, tenancy: Tenancy, worker: Worker
 ) -> None:
     await operator.delete(f"{ADMIN}/{tenancy.tenant_id}")
-    assert PurgeTenant(tenancy.tenant_id) in await worker.sweeper._stale_jobs()
+    assert ("tenant", PurgeTenant(tenancy.tenant_id)) in await worker.sweeper._stale_jobs()
 
 
 async def test_the_count_is_an_operator_s_only(tenancy: Tenancy) -> None:
