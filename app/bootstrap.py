@@ -5,7 +5,7 @@ The API and the workers open the same container; closing it gives back every con
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -27,6 +27,7 @@ from app.domain.models.service import ModelProfiles
 from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
+from app.parsing.service import FileParser
 from app.providers.factory import ModelFactory
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
@@ -156,11 +157,12 @@ class Worker:
 @asynccontextmanager
 async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
     """A container with what writes documents and graphs."""
-    async with open_container(settings) as container:
+    async with open_container(settings) as container, aclosing(FileParser()) as parser:
         ports = Ports(
             settings=settings,
             database=container.database,
             blobs=container.blobs,
+            parser=parser,
             leases=container.leases,
             workspaces=container.workspaces,
             lazy_index=ConceptIndex(),

@@ -1,4 +1,4 @@
-"""The child process of one parse: `python -m app.parsing.child JOB.json RESULT.json`.
+"""What the child process of one parse does, forked for it by `host.py`.
 
 Owns its limits (memory, CPU seconds, an alarm for the case that its parent died) and turns whatever a
 parser raises into a failure with a code. It imports only the parser it needs.
@@ -7,10 +7,8 @@ parser raises into a failure with a code. It imports only the parser it needs.
 import importlib
 import json
 import math
-import os
 import resource
 import signal
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -23,11 +21,8 @@ from app.text.document import SourceText
 _GRACE_SECONDS = 5
 
 
-def main(arguments: list[str]) -> int:
-    job = read_job(Path(arguments[0]))
-    result = Path(arguments[1])
-    # openpyxl imports numpy where it finds it, only to know its number types: 100 ms and 60 MB for nothing.
-    sys.modules["numpy"] = None  # type: ignore[assignment]  # makes the import fail as if it were absent
+def parse_job(job: ParseJob, result: Path) -> int:
+    """Parse under the job's limits and write the outcome to `result`; the process's exit status."""
     # Outside the handlers below: a library that is missing is no fault of the document.
     parser = importlib.import_module(f"app.parsing.parsers.{job.format_name}_file")
     _limit_resources(job.limits)
@@ -97,9 +92,3 @@ def _limit_resources(limits: ParseLimits) -> None:
     # JSON spends up to six bytes on a character, and each block some forty more.
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits.max_text_chars * 12 + 10_000_000,) * 2)
     signal.alarm(math.ceil(limits.timeout_seconds) + _GRACE_SECONDS)
-
-
-if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    # Skips the interpreter's clean-up, which takes long for large documents and may crash in a C library.
-    os._exit(code)

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from contextlib import aclosing
 from pathlib import Path
 
 import docx
@@ -13,7 +14,7 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, PageBreak, Paragraph, SimpleDocTemplate
 
 from app.parsing.job import ParseLimits
-from app.parsing.service import parse_file
+from app.parsing.service import FileParser
 from app.text.document import Block, SourceText
 
 LIMITS = ParseLimits(timeout_seconds=60)
@@ -26,7 +27,8 @@ async def parse(
     """Stores `content` under a name that says nothing, as the blob store does, and parses it as `name`."""
     path = folder / "original"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    source = await parse_file(path, name, media_type, limits)
+    async with aclosing(FileParser()) as parser:
+        source = await parser.parse(path, name, media_type, limits)
     for block in source.blocks:
         assert source.text[block.char_start : block.char_end] == block.text
     return source

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import psutil
@@ -15,8 +15,10 @@ import pytest
 
 from app.parsing.errors import ParseFailed, UnsupportedFormat
 from app.parsing.job import ParseLimits
+from app.parsing.service import FileParser
 from app.text.passages import split_passages
 from tests.parsing.samples import (
+    LIMITS,
     docx_bytes,
     empty_pdf,
     encrypted_pdf,
@@ -205,7 +207,7 @@ def children() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            if "app.parsing.child" in child.cmdline():
+            if "app.parsing.host" in child.cmdline() and child.parent() != psutil.Process():
                 found.append(child)
     return found
 
@@ -272,9 +274,38 @@ async def test_a_line_of_200_kilobytes_is_parsed_and_cut_into_passages(tmp_path:
 
 def test_the_calling_process_imports_no_parser_and_gives_the_child_no_secret() -> None:
     script = (
-        "import sys, app.parsing.service as service; from pathlib import Path\n"
+        "import sys, app.parsing.service as service\n"
         "loaded = {name.split('.')[0] for name in sys.modules}\n"
         "assert not loaded & {'lxml', 'docx', 'pptx', 'openpyxl', 'pypdfium2', 'markdown_it'}, loaded\n"
-        "assert not any('SECRET' in name for name in service._environment(Path('/x')))"
+        "assert not any('SECRET' in name for name in service._environment())"
     )
     subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"SECRET_KEY": "x"})
+
+
+async def test_a_host_that_ended_fails_what_ran_under_it_and_is_started_again(tmp_path: Path) -> None:
+    slow, fine = tmp_path / "slow.csv", tmp_path / "fine.txt"
+    slow.write_bytes(SLOW_CSV)
+    fine.write_text("fine")
+    async with aclosing(FileParser()) as parser:
+        task = asyncio.create_task(parser.parse(slow, "a.csv", "", LIMITS))
+        child = await first_child()
+        host = child.parent()
+        assert host is not None
+        host.kill()
+        with pytest.raises(RuntimeError, match="has ended"):
+            await task
+        child.kill()
+        assert (await parser.parse(fine, "b.txt", "", LIMITS)).text == "fine"
+
+
+async def test_closing_the_parser_takes_its_children_along(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.csv"
+    slow.write_bytes(SLOW_CSV)
+    parser = FileParser()
+    task = asyncio.create_task(parser.parse(slow, "a.csv", "", LIMITS))
+    child = await first_child()
+    await parser.aclose()
+    with pytest.raises((RuntimeError, ParseFailed)):
+        await task
+    psutil.wait_procs([child], timeout=10)
+    assert not child.is_running()

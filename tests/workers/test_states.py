@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ from app.domain.ingestion.purge_repository import StaleWork
 from app.domain.ingestion.states import Claim, ClaimLost, Ended, IndexStates
 from app.domain.ingestion.sweeper import Sweeper
 from app.jobs import IndexGraph, Job, ProcessVersion
+from app.parsing.service import FileParser
 from app.retrieval.lazy.index import ConceptIndex
 from app.settings import Settings
 from tests.factories import Tenancy
@@ -197,14 +199,16 @@ async def test_a_long_last_transaction_is_not_taken_for_a_lost_claim(
 
     monkeypatch.setattr(IndexStates, "finish", finish_slowly)
     container = worker.container
-    ports = Ports(
-        settings=container.settings.model_copy(update={"lease_seconds": 1.5}),
-        database=container.database,
-        blobs=container.blobs,
-        leases=container.leases,
-        workspaces=container.workspaces,
-        lazy_index=ConceptIndex(),
-        graph_index=container.graph.index,
-    )
-    await VersionProcessor(ports, Attempts(ports)).run(upload.process, "owner")
+    async with aclosing(FileParser()) as parser:
+        ports = Ports(
+            settings=container.settings.model_copy(update={"lease_seconds": 1.5}),
+            database=container.database,
+            blobs=container.blobs,
+            parser=parser,
+            leases=container.leases,
+            workspaces=container.workspaces,
+            lazy_index=ConceptIndex(),
+            graph_index=container.graph.index,
+        )
+        await VersionProcessor(ports, Attempts(ports)).run(upload.process, "owner")
     assert (await uploads.state(upload)).state == "ready"

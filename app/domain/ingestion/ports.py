@@ -6,6 +6,7 @@ from app.blobs.store import BlobStore
 from app.db.session import Database
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.workspaces.opening import WorkspaceOpener
+from app.parsing.service import FileParser
 from app.retrieval.contract import GraphIndex, LazyIndex
 from app.settings import Settings
 
@@ -17,6 +18,7 @@ class Ports:
     settings: Settings
     database: Database
     blobs: BlobStore
+    parser: FileParser
     leases: WorkspaceLeases
     workspaces: WorkspaceOpener
     lazy_index: LazyIndex

@@ -18,7 +18,7 @@ from app.domain.ingestion.states import Claim, IndexStates
 from app.jobs import IndexGraph, ProcessVersion, enqueue
 from app.parsing.errors import ParseFailed
 from app.parsing.job import ParseLimits
-from app.parsing.service import ORIGINAL_PREFIX, parse_file
+from app.parsing.service import ORIGINAL_PREFIX
 from app.providers.contract import EmbeddingModel, Vectors
 from app.retrieval.contract import EngineWorkspace
 from app.retrieval.store.passages import StoredVersion, content_hash, indexed_text, insert_passages
@@ -87,7 +87,7 @@ class VersionProcessor:
             # Nothing of the user's name is part of a path; the name itself only helps to tell the format.
             path = Path(folder) / "original"
             await self._ports.blobs.fetch(facts.blob_key, path)
-            return await parse_file(path, facts.filename, facts.media_type, limits)
+            return await self._ports.parser.parse(path, facts.filename, facts.media_type, limits)
 
     async def _embed(
         self, workspace: EngineWorkspace, facts: VersionFacts, passages: Sequence[PassageDraft]
