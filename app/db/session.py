@@ -7,15 +7,19 @@ for the runtime role, sees only what belongs to nobody and what the schema's SEC
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 from sqlalchemy import Connection, event, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, SessionTransaction
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+
+PING_AFTER_SECONDS = 10.0
 
 # Told what a committed transaction left in its outbox. Losing a message is not an error: the rows are the truth.
 Publish = Callable[[Sequence[Any]], Awaitable[None]]
@@ -65,6 +69,29 @@ def _set_tenant(session: Session, transaction: SessionTransaction, connection: C
     connection.execute(ENTER, values)
 
 
+def _check_at_checkout(engine: AsyncEngine) -> None:
+    """Replace connections that are gone when they are taken from the pool.
+
+    A server that ends closes its sockets, which the driver notices without asking; only what was idle for long, and may
+    have been dropped on the way, is asked. Asking each time would be three round trips for every unit of work.
+    """
+
+    @event.listens_for(engine.sync_engine, "checkin")
+    def note_time(_connection: Any, record: ConnectionPoolEntry) -> None:
+        record.info["idle_since"] = monotonic()
+
+    @event.listens_for(engine.sync_engine, "checkout")
+    def check(connection: Any, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
+        if connection.driver_connection.is_closed():
+            raise DisconnectionError("the server has closed the connection")
+        if monotonic() - record.info.get("idle_since", monotonic()) < PING_AFTER_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError("the connection does not answer") from error
+
+
 class SystemSession(AsyncSession):
     """A session without a tenant."""
 
@@ -106,7 +133,8 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=30,
-            pool_pre_ping=True,
+            # The few that were used last, so that a burst does not keep all of them warm.
+            pool_use_lifo=True,
             # The words of an error would quote them, and so documents and queries.
             hide_parameters=True,
             connect_args={
@@ -122,6 +150,7 @@ class Database:
                 },
             },
         )
+        _check_at_checkout(self.engine)
         self._publish = publish
 
     @asynccontextmanager

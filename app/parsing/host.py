@@ -8,7 +8,7 @@ parsers are imported here, once. No file is opened here, so what one holds meets
 import importlib
 import json
 import os
-import selectors
+import select
 import signal
 import sys
 import tempfile
@@ -35,21 +35,21 @@ class Host:
         signal.set_wakeup_fd(self._alarmed)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         rest = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._commands, selectors.EVENT_READ)
-            selector.register(self._alarm, selectors.EVENT_READ)
-            while True:
-                ready = {key.fd for key, _ in selector.select()}
-                if self._alarm in ready:
-                    os.read(self._alarm, _CHUNK)
-                self._report_ended()
-                if self._commands in ready:
-                    data = os.read(self._commands, _CHUNK)
-                    if not data:
-                        break
-                    *lines, rest = (rest + data).split(b"\n")
-                    for line in lines:
-                        self._obey(json.loads(line))
+        poll = select.poll()
+        poll.register(self._commands, select.POLLIN)
+        poll.register(self._alarm, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._alarm in ready:
+                os.read(self._alarm, _CHUNK)
+            self._report_ended()
+            if self._commands in ready:
+                data = os.read(self._commands, _CHUNK)
+                if not data:
+                    break
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._obey(json.loads(line))
         for number in self._children:
             self._kill(number)
 
