@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
+import uvloop
+
 from app.bootstrap import Worker, open_worker
 from app.logs import log_stray_error
 from app.settings import Settings
@@ -24,7 +26,7 @@ class Runtime:
 
     def __init__(self, settings: Settings) -> None:
         self.process_id = os.getpid()
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._loop.set_exception_handler(log_stray_error)
         self._thread = threading.Thread(target=self._loop.run_forever, name="event-loop", daemon=True)
         self._thread.start()

@@ -65,6 +65,11 @@ class ModelLimits:
         self._warned_at = -_WARN_EVERY_SECONDS
         self.is_degraded = False
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether `call` has to know the tokens; counting them takes about as long as the rest of a call."""
+        return self._profile.tokens_per_minute is not None
+
     @asynccontextmanager
     async def call(self, tokens: int) -> AsyncIterator[None]:
         """Hold one slot for a call that sends `tokens`; waits until the limits allow it.
@@ -86,7 +91,7 @@ class ModelLimits:
 
     def owe(self, tokens: int) -> None:
         """Count tokens that a call used beyond those it asked for."""
-        if self._profile.tokens_per_minute is not None:
+        if self.counts_tokens:
             self._debt += tokens
 
     @asynccontextmanager

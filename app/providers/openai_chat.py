@@ -43,11 +43,11 @@ class OpenAIChat:
         max_tokens: int | None = None,
     ) -> ChatReply:
         """Raises `ModelRefused` where the provider itself says that the model declined."""
-        asked = _count(messages)
+        asked = _count(messages) if self.limits.counts_tokens else 0
         with translated_errors(self.profile):
             async with self.limits.call(asked):
                 completion: ChatCompletion = await self._create(messages, json_mode, max_tokens)
-        reply = self._reply(completion, asked)
+        reply = self._reply(completion, messages)
         self._record(reply, asked, purpose)
         refusal = completion.choices[0].message.refusal
         if refusal or reply.finish_reason == "content_filter":
@@ -57,7 +57,7 @@ class OpenAIChat:
     async def stream(
         self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
     ) -> AsyncIterator[str]:
-        asked = _count(messages)
+        asked = _count(messages) if self.limits.counts_tokens else 0
         pieces: list[str] = []
         usage: CompletionUsage | None = None
         finish_reason: str | None = None
@@ -72,7 +72,7 @@ class OpenAIChat:
                         if choice.delta.content:
                             pieces.append(choice.delta.content)
                             yield choice.delta.content
-        reply = _with_usage("".join(pieces), usage, asked, finish_reason)
+        reply = _with_usage("".join(pieces), usage, messages, finish_reason)
         self._record(reply, asked, purpose)
 
     async def aclose(self) -> None:
@@ -105,13 +105,13 @@ class OpenAIChat:
             return True
         return False
 
-    def _reply(self, completion: ChatCompletion, asked: int) -> ChatReply:
+    def _reply(self, completion: ChatCompletion, messages: Sequence[ChatMessage]) -> ChatReply:
         if not getattr(completion, "choices", None):
             raise ModelUnavailable(
                 f"The model '{self.profile.name}' sent an answer without content.", profile=self.profile.name
             )
         choice = completion.choices[0]
-        return _with_usage(choice.message.content or "", completion.usage, asked, choice.finish_reason)
+        return _with_usage(choice.message.content or "", completion.usage, messages, choice.finish_reason)
 
     def _record(self, reply: ChatReply, asked: int, purpose: Purpose) -> None:
         self.limits.owe(reply.tokens_out + max(0, reply.tokens_in - asked))
@@ -134,9 +134,11 @@ def _as_params(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessagePar
     ]
 
 
-def _with_usage(text: str, usage: CompletionUsage | None, asked: int, finish_reason: str | None) -> ChatReply:
+def _with_usage(
+    text: str, usage: CompletionUsage | None, messages: Sequence[ChatMessage], finish_reason: str | None
+) -> ChatReply:
     if usage is None or not usage.prompt_tokens:
-        return ChatReply(text, asked, count_tokens(text), is_estimated=True, finish_reason=finish_reason)
+        return ChatReply(text, _count(messages), count_tokens(text), is_estimated=True, finish_reason=finish_reason)
     return ChatReply(
         text, usage.prompt_tokens, usage.completion_tokens, is_estimated=False, finish_reason=finish_reason
     )

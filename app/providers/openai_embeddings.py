@@ -1,12 +1,12 @@
 """Embeddings over any OpenAI-compatible endpoint."""
 
 import asyncio
+import base64
 from collections.abc import Iterator, Sequence
 from json import JSONDecodeError
 from typing import Final, cast
 
 import numpy as np
-from openai.types import CreateEmbeddingResponse
 from openai.types.create_embedding_response import Usage
 
 from app.errors import Invalid
@@ -42,7 +42,7 @@ class OpenAIEmbeddings:
         purpose = Purpose.EMBED_QUERY if role == "query" else Purpose.EMBED_DOCUMENT
         tasks = [
             asyncio.ensure_future(self._embed_batch(texts, rows, tokens, purpose, vectors))
-            for rows, tokens in _batches(texts)
+            for rows, tokens in _batches(texts, is_exact=self.limits.counts_tokens)
         ]
         try:
             await asyncio.gather(*tasks)
@@ -60,41 +60,46 @@ class OpenAIEmbeddings:
     ) -> None:
         with translated_errors(self.profile):
             async with self.limits.call(tokens):
-                response = await self._create([texts[row] for row in rows])
-        # The SDK's type promises usage, many servers leave it out.
-        usage = cast(Usage | None, response.usage)
+                found, usage = await self._create([texts[row] for row in rows])
         used = usage.prompt_tokens if usage else 0
         record_call(
             self.profile,
             purpose,
-            tokens_in=used or tokens,
+            tokens_in=used or sum(count_tokens(texts[row]) for row in rows),
             tokens_out=0,
             is_estimated=not used,
         )
-        vectors[rows] = self._checked(response, len(rows))
+        vectors[rows] = self._checked(found, len(rows))
 
-    async def _create(self, texts: list[str]) -> CreateEmbeddingResponse:
+    async def _create(self, texts: list[str]) -> tuple[list[Vectors], Usage | None]:
+        """The vectors of a response in the order of the texts, and the usage if the server tells it."""
         try:
-            return await self._client.embeddings.create(model=self.profile.model, input=texts)
+            # Asked for, so that the SDK leaves it alone: it would make a list of Python floats of each vector.
+            response = await self._client.embeddings.create(
+                model=self.profile.model, input=texts, encoding_format="base64"
+            )
+            rows = [_numbers(item.embedding) for item in sorted(response.data, key=lambda item: item.index)]
+            if not rows:
+                raise ValueError("no vectors")
+            # The SDK's type promises usage, many servers leave it out.
+            return rows, cast(Usage | None, response.usage)
         except JSONDecodeError:
             raise
         except (ValueError, TypeError, AttributeError) as error:
-            # What the SDK ends with on JSON that holds no vectors: proxies answer so when the model behind them fails.
+            # What JSON without vectors ends with: proxies answer so when the model behind them fails.
             raise ModelUnavailable(
                 f"The endpoint of the model '{self.profile.name}' sent no vectors.", profile=self.profile.name
             ) from error
 
-    def _checked(self, response: CreateEmbeddingResponse, expected: int) -> Vectors:
-        """The vectors of a response in the order of the texts, each of length 1."""
-        received = len(response.data)
-        if received != expected:
+    def _checked(self, rows: list[Vectors], expected: int) -> Vectors:
+        """The vectors as a matrix, each of length 1."""
+        if len(rows) != expected:
             raise EmbeddingMismatch(
-                f"The model '{self.profile.name}' was sent {expected} texts and gave {received} vectors.",
+                f"The model '{self.profile.name}' was sent {expected} texts and gave {len(rows)} vectors.",
                 profile=self.profile.name,
                 expected=expected,
-                received=received,
+                received=len(rows),
             )
-        rows = [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
         for row in rows:
             if len(row) != self.dimension:
                 raise EmbeddingMismatch(
@@ -113,14 +118,29 @@ class OpenAIEmbeddings:
         return np.asarray(vectors / lengths, dtype=np.float32)
 
 
-def _batches(texts: Sequence[str]) -> Iterator[tuple[list[int], int]]:
-    """Rows of texts that are not blank, in batches of bounded size, with the tokens of each batch."""
+def _numbers(embedding: list[float] | str) -> Vectors:
+    """A vector as it was sent: base64 of little-endian floats, or numbers by a server that knows nothing else.
+
+    Raises ValueError where it is neither.
+    """
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
+    return np.asarray(embedding, dtype=np.float32)
+
+
+def _batches(texts: Sequence[str], *, is_exact: bool) -> Iterator[tuple[list[int], int]]:
+    """Rows of texts that are not blank, in batches of bounded size, with the tokens of each batch.
+
+    Unless they are asked for exactly, a text that fits in any case counts as many tokens as bytes, of which it has more.
+    """
     rows: list[int] = []
     total = 0
     for row, text in enumerate(texts):
         if not text.strip():
             continue
-        tokens = count_tokens(text)
+        tokens = len(text.encode("utf-8", "replace"))
+        if is_exact or total + tokens > _MAX_TOKENS:
+            tokens = count_tokens(text)
         if rows and (len(rows) == _MAX_TEXTS or total + tokens > _MAX_TOKENS):
             yield rows, total
             rows, total = [], 0

@@ -2,11 +2,21 @@
 
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import text
 
-from app.db.models import ModelProfile, UsageEvent
 from app.db.repository import TenantRepository
 from app.providers.usage import UsageMeter
+
+_ADD = """
+INSERT INTO usage_events (tenant_id, workspace_id, document_id, version_id, profile_id, purpose, calls, tokens_in,
+                          tokens_out, is_estimated)
+SELECT :tenant_id, :workspace_id, :document_id, :version_id, used.profile_id, used.purpose, used.calls, used.tokens_in,
+       used.tokens_out, used.is_estimated
+  FROM unnest(CAST(:profiles AS uuid[]), CAST(:purposes AS text[]), CAST(:calls AS int[]), CAST(:tokens_in AS bigint[]),
+              CAST(:tokens_out AS bigint[]), CAST(:is_estimated AS boolean[]))
+       AS used (profile_id, purpose, calls, tokens_in, tokens_out, is_estimated)
+  JOIN model_profiles ON model_profiles.id = used.profile_id
+"""
 
 
 class UsageLedger(TenantRepository):
@@ -16,22 +26,19 @@ class UsageLedger(TenantRepository):
         self, meter: UsageMeter, workspace_id: UUID, *, document_id: UUID | None = None, version_id: UUID | None = None
     ) -> None:
         """One row per model and purpose; a model that was removed in the meantime cannot be billed any more."""
-        used = {profile.id for profile, _ in meter.totals}
-        known = set(await self.session.scalars(select(ModelProfile.id).where(ModelProfile.id.in_(used))))
-        self.session.add_all(
-            UsageEvent(
-                tenant_id=self.session.tenant_id,
-                workspace_id=workspace_id,
-                document_id=document_id,
-                version_id=version_id,
-                profile_id=profile.id,
-                purpose=purpose.value,
-                calls=total.calls,
-                tokens_in=total.tokens_in,
-                tokens_out=total.tokens_out,
-                is_estimated=total.is_estimated,
-            )
-            for (profile, purpose), total in meter.totals.items()
-            if profile.id in known
+        totals = list(meter.totals.items())
+        await self.session.execute(
+            text(_ADD),
+            {
+                "tenant_id": self.session.tenant_id,
+                "workspace_id": workspace_id,
+                "document_id": document_id,
+                "version_id": version_id,
+                "profiles": [profile.id for (profile, _), _ in totals],
+                "purposes": [purpose.value for (_, purpose), _ in totals],
+                "calls": [total.calls for _, total in totals],
+                "tokens_in": [total.tokens_in for _, total in totals],
+                "tokens_out": [total.tokens_out for _, total in totals],
+                "is_estimated": [total.is_estimated for _, total in totals],
+            },
         )
-        await self.session.flush()
