@@ -1,7 +1,7 @@
 """What domain code and the engines say to each other: protocols, the value types they exchange, modes and errors.
 
-Engines sit behind three small protocols: `GraphIndex` and `LazyIndex` (write, remove), `Search` (query) and `Entities`
-(browse, merge). Nothing here does I/O.
+Engines sit behind small protocols: `GraphIndex` and `LazyIndex` (write, remove), `Search` (query) and, in a module of its
+own, `Entities` (browse, merge). Nothing here does I/O.
 """
 
 import json
@@ -19,9 +19,7 @@ from app.errors import AppError
 from app.providers.contract import ChatModel, EmbeddingModel
 from app.retrieval.errors import (
     EngineOff,
-    EntityNotFound,
     GraphWriteFailed,
-    InvalidMerge,
     LeaseLost,
     UnknownMode,
     WorkspaceBusy,
@@ -30,9 +28,7 @@ from app.retrieval.errors import (
 # Handed on: whoever uses a protocol meets its errors.
 __all__ = [
     "EngineOff",
-    "EntityNotFound",
     "GraphWriteFailed",
-    "InvalidMerge",
     "LeaseLost",
     "UnknownMode",
     "WorkspaceBusy",
@@ -320,63 +316,6 @@ class Search(Protocol):
     """Answers the modes of one engine with evidence; only trusted versions are used."""
 
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult: ...
-
-
-# --- Entities -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class EntitySummary:
-    """An entity in a list. `degree` counts its relations."""
-
-    name: str
-    type: str
-    description: str
-    degree: int
-
-
-@dataclass(frozen=True)
-class EntityDetail:
-    """An entity with its relations and the chunks that speak of it, as (version, chunk ordinal)."""
-
-    name: str
-    type: str
-    description: str
-    relations: tuple[RelationEvidence, ...]
-    chunks: tuple[tuple[UUID, int], ...]
-
-
-@dataclass(frozen=True)
-class MergeRequest:
-    """Merge `sources` into `target`, which is created if it does not exist."""
-
-    sources: tuple[str, ...]
-    target: str
-
-
-class Entities(Protocol):
-    """Browses and changes the entities of a workspace's graph."""
-
-    async def list(
-        self, workspace: EngineWorkspace, *, prefix: str | None, after: str | None, limit: int
-    ) -> Sequence[EntitySummary]:
-        """Entities by name, in code point order, from the first after `after`."""
-        ...
-
-    async def get(self, workspace: EngineWorkspace, name: str) -> EntityDetail:
-        """Raises `EntityNotFound`."""
-        ...
-
-    async def merge(
-        self,
-        workspace: EngineWorkspace,
-        request: MergeRequest,
-        lease: Lease,
-        *,
-        companions: Sequence[Statement] = (),
-    ) -> EntityDetail:
-        """The merged entity; `companions` go in with the merge. Raises `EntityNotFound` or `InvalidMerge` before anything is changed."""
-        ...
 
 
 Vector = NDArray[Any]

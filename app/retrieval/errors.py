@@ -40,3 +40,20 @@ class LeaseLost(Unavailable):
 class WorkspaceBusy(Unavailable):
     code = "workspace_busy"
     title = "Another write holds the workspace"
+
+
+class AliasNotFound(NotFound):
+    code = "alias_not_found"
+    title = "Alias not found"
+
+
+class InvalidAlias(Invalid):
+    code = "invalid_alias"
+    title = "This name cannot be an alias"
+
+
+class AliasTaken(Conflict):
+    """The name is an entity, or an alias of another one."""
+
+    code = "alias_taken"
+    title = "The name means something already"

@@ -4,18 +4,21 @@ import asyncio
 from base64 import urlsafe_b64encode
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import httpx
 import pytest
 
-from app.bootstrap import Container
+from app.bootstrap import Container, Worker
 from app.db.base import TenantId, WorkspaceId
 from app.domain.entities import service
 from app.domain.tenants.records import Role
-from app.retrieval.contract import WorkspaceRef
+from app.jobs import PurgeDocument
+from app.retrieval.contract import GRAPH_MODES, WorkspaceRef
 from tests.api.conftest import Connect, Index
 from tests.api.documents import upload_text
 from tests.factories import Tenancy
+from workers.task import attempt
 
 TEXT = """Elena Petrova leads the research group of Harbor Works in Hamburg. In 2022 Helena Petrova received the Bluewater Prize.
 
@@ -96,7 +99,8 @@ async def test_merged_entities_answer_under_one_name(
     assert response.status_code == 200, response.text
     ends = {end for relation in response.json()["relations"] for end in (relation["source"], relation["target"])}
     assert {"Bluewater Prize", "Harbor Works"} & ends
-    assert (await client.get(f"{url}/{quote('Helena Petrova')}")).status_code == 404
+    assert (await client.get(f"{url}/{quote('Helena Petrova')}")).json()["name"] == "Elena Petrova"
+    assert "Helena Petrova" not in await names(client, url, limit=200)
     answer = await client.post(
         f"/v1/workspaces/{workspace_id}/query",
         json={"query": "Which prize did Elena Petrova receive?", "mode": "local"},
@@ -164,3 +168,66 @@ async def test_without_the_graph_there_are_no_entities(client: httpx.AsyncClient
     url = f"/v1/workspaces/{await tenancy.add_workspace()}/entities"
     for refused in (await client.get(url), await client.get(f"{url}/x")):
         assert (refused.status_code, refused.json()["code"]) == (409, "engine_off")
+
+
+async def delete(client: httpx.AsyncClient, worker: Worker, tenancy: Tenancy, document: Any) -> None:
+    where = f"/v1/workspaces/{document['workspace_id']}/documents/{document['id']}"
+    assert (await client.delete(where)).status_code == 202
+    purge = PurgeDocument(tenancy.tenant_id, WorkspaceId(UUID(document["workspace_id"])), UUID(document["id"]))
+    await attempt(worker.jobs, purge, runs=1)
+    assert (await client.get(where)).status_code == 404
+
+
+async def test_a_merged_name_does_not_come_back_with_later_documents_and_goes_with_the_last(
+    client: httpx.AsyncClient, worker: Worker, tenancy: Tenancy, workspace_id: WorkspaceId, url: str, document: Any,
+    index: Index,
+) -> None:  # fmt: skip
+    await client.post(f"{url}/merge", json={"sources": ["Helena Petrova"], "target": "Elena Petrova"})
+    later = await upload_text(client, workspace_id, "Helena Petrova opened the Granite Museum in Bremen in 2025.")
+    await index(tenancy, later)
+    assert {"Elena Petrova", "Granite Museum"} <= set(await names(client, url, limit=200))
+    assert "Helena Petrova" not in await names(client, url, limit=200)
+    read = (await client.get(f"{url}/{quote('Helena Petrova')}")).json()
+    assert (read["name"], later["version"]["id"]) == ("Elena Petrova", read["chunks"][-1]["version_id"])
+    await delete(client, worker, tenancy, document)
+    assert "Elena Petrova" in await names(client, url, prefix="Elena")
+    await delete(client, worker, tenancy, later)
+    assert await names(client, url) == []
+    for mode in GRAPH_MODES:
+        body = {"query": "Who are Helena Petrova and Elena Petrova?", "mode": mode}
+        answer = (await client.post(f"/v1/workspaces/{workspace_id}/query", json=body)).json()
+        assert answer["evidence"] == {"entities": [], "relations": [], "passages": []}, mode
+
+
+async def test_aliases_are_added_listed_and_removed(client: httpx.AsyncClient, url: str, document: Any) -> None:
+    for alias in ("Prof. Petrova", "E/P"):
+        made = await client.post(f"{url}/aliases", json={"alias": alias, "target": "elena petrova"})
+        assert (made.status_code, made.json()["target"]) == (201, "Elena Petrova"), made.text
+        assert (await client.get(f"{url}/{quote(alias, safe='')}")).json()["name"] == "Elena Petrova"
+    listed = (await client.get(f"{url}/aliases", params={"limit": 1})).json()
+    assert [item["alias"] for item in listed["items"]] == ["E/P"]
+    rest = (await client.get(f"{url}/aliases", params={"cursor": listed["next_cursor"]})).json()
+    assert [(item["alias"], item["source"]) for item in rest["items"]] == [("Prof. Petrova", "manual")]
+    assert (await client.delete(f"{url}/aliases/{quote('e/p', safe='')}")).status_code == 204
+    again = await client.delete(f"{url}/aliases/{quote('e/p', safe='')}")
+    assert (again.status_code, again.json()["code"]) == (404, "alias_not_found")
+    taken = await client.post(f"{url}/aliases", json={"alias": "harbor works", "target": "Elena Petrova"})
+    assert (taken.status_code, taken.json()["code"]) == (409, "alias_taken")
+    same = await client.post(f"{url}/aliases", json={"alias": "X", "target": " x "})
+    assert (same.status_code, same.json()["code"]) == (422, "invalid_alias")
+
+
+async def test_only_admins_change_aliases(
+    connect: Connect, stranger: httpx.AsyncClient, tenancy: Tenancy, url: str
+) -> None:
+    editor = await connect(tenancy, Role.EDITOR)
+    body = {"alias": "A", "target": "B"}
+    for refused in (await editor.post(f"{url}/aliases", json=body), await editor.delete(f"{url}/aliases/A")):
+        assert refused.json()["code"] == "role_required"
+    assert (await editor.get(f"{url}/aliases")).json()["items"] == []
+    for hidden in (
+        await stranger.get(f"{url}/aliases"),
+        await stranger.post(f"{url}/aliases", json=body),
+        await stranger.delete(f"{url}/aliases/A"),
+    ):
+        assert (hidden.status_code, hidden.json()["code"]) == (404, "workspace_not_found")

@@ -1,6 +1,7 @@
 """Every table of ours, one module a topic; importing this package fills `Base.metadata`."""
 
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
+from app.db.models.entity_alias import EntityAlias
 from app.db.models.history import IndexTransition
 from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPosting
 from app.db.models.model_profile import ModelProfile
@@ -16,6 +17,7 @@ __all__ = [
     "ConceptPosting",
     "CorpusVersion",
     "Document",
+    "EntityAlias",
     "IndexState",
     "IndexTransition",
     "LazyPassage",

@@ -19,6 +19,7 @@ from app.retrieval.contract import (
     Statement,
     VersionChunks,
 )
+from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
@@ -26,6 +27,7 @@ from app.retrieval.lightrag.models import noted_failures
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
 from app.retrieval.lightrag.repair import remove_rows, remove_support
 from app.retrieval.lightrag.scope import ended_with_block
+from app.retrieval.lightrag.storage.aliases import forgetting, resolved_names
 from app.retrieval.lightrag.storage.commit import write_fenced
 from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
 from app.retrieval.lightrag.stores import Stores, Write
@@ -76,17 +78,21 @@ class GraphWriter:
                 raise GraphWriteFailed("no chunk of the document has been extracted", code="nothing_extracted")
 
             async def write(operation: Write) -> None:
-                for leftover in await store.leftovers(version_id):
-                    await _remove(rag, store, leftover)
-                with noted_failures() as failures, recorded_extractions() as said:
-                    track_id = await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
-                await _require_processed(operation, version_id, track_id, failures)
-                for old in replaces:
-                    await _remove(rag, store, str(old))
+                touched: set[str] = set()
+                with resolved_names(self._database, workspace.ref) as names:
+                    for leftover in await store.leftovers(version_id):
+                        touched |= await _remove(rag, store, leftover)
+                    with noted_failures() as failures, recorded_extractions() as said:
+                        track_id = await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
+                    await _require_processed(operation, version_id, track_id, failures)
+                    for old in replaces:
+                        touched |= await _remove(rag, store, str(old))
                 await operation.commit(
                     [
                         delete_mentions(workspace.ref, [version.version_id, *replaces]),
                         *insert_mentions(workspace.ref, list(said.mentions())),
+                        *names.learning(),
+                        *([forgetting(workspace.ref, touched)] if touched else []),
                         store.adoption(version_id),
                         *companions,
                     ]
@@ -106,10 +112,13 @@ class GraphWriter:
                 return
 
             async def write(operation: Write) -> None:
-                await _remove(rag, store, name)
+                with resolved_names(self._database, workspace.ref):
+                    touched = await _remove(rag, store, name)
                 if not keep_answers:
                     await rag.llm_response_cache.delete(await store.answers_of(name))
-                await operation.commit([delete_mentions(workspace.ref, [version_id])])
+                await operation.commit(
+                    [delete_mentions(workspace.ref, [version_id]), forgetting(workspace.ref, touched)]
+                )
 
             async with ended_with_block():
                 await self._stores.run(rag, lease, write)
@@ -123,7 +132,9 @@ class GraphWriter:
 
     async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:
         with inside(workspace.ref):
-            await write_fenced(self._database, lease, await self._store(workspace).clearing())
+            clearing = await self._store(workspace).clearing()
+            clearing.append(AliasStore(self._database, workspace.ref).forgetting_spellings())
+            await write_fenced(self._database, lease, clearing)
 
     async def discard(self, workspace_id: UUID) -> None:
         name = f"w_{workspace_id.hex}"
@@ -152,11 +163,16 @@ async def unspoiled(instance: Instance) -> AsyncIterator[None]:
             instance.spoil()
 
 
-async def _remove(rag: Any, store: GraphStore, version_id: str) -> None:
-    """Remove what the engine holds of the version, whatever state it is in; its cached answers stay."""
+async def _remove(rag: Any, store: GraphStore, version_id: str) -> set[str]:
+    """Remove what the engine holds of the version, whatever state it is in; its cached answers stay.
+
+    Returns the names of the entities that it supported.
+    """
     await store.hand_on_shared_answers(version_id)
-    await remove_support(rag, await store.touched(version_id), version_id)
+    touched = await store.touched(version_id)
+    await remove_support(rag, touched, version_id)
     await remove_rows(rag, await store.documents_of(version_id), await store.chunks_of(version_id))
+    return set(touched.entities)
 
 
 async def _require_processed(operation: Write, version_id: str, track_id: str, failures: list[AppError]) -> None:

@@ -1,5 +1,6 @@
 """Entity names as the engine's tables can hold them: LightRAG's own normalisation, and a digest for what is too long."""
 
+import unicodedata
 from hashlib import blake2b
 
 from lightrag.utils import normalize_entity_name
@@ -14,6 +15,17 @@ FIELD = "<|#|>"
 def engine_name(name: str) -> str:
     """The name under which the engine keeps an entity that a model calls `name`; '' if it keeps none."""
     return shorten(str(normalize_entity_name(name)))
+
+
+def entity_key(name: str) -> bytes:
+    """Equal for names that are one entity: the same but for case, width, compatibility forms and spaces. 16 bytes."""
+    return blake2b(folded(engine_name(name)).encode(), digest_size=16).digest()
+
+
+def folded(name: str) -> str:
+    """The name without case, in compatibility form (Unicode 3.13, D146), its spaces collapsed."""
+    flat = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(flat.split())
 
 
 def shorten(name: str) -> str:

@@ -20,6 +20,11 @@ PRIVATE_NAMES = (
         "where mentions are taken from what was extracted of each chunk",
     ),
     ("lightrag", "LightRAG._role_llm_states", "model functions without its queues, which outlive calls and instances"),
+    (
+        "lightrag.operate",
+        "_rebuild_from_extraction_result",
+        "its parser of raw answers, to read them under other names",
+    ),
     (_POSTGRES, "ClientManager._instances", "where its storages look for the process's pool, which is ours"),
     (_POSTGRES, "ClientManager._lock", "bound to the loop that first waited on it, so it is made anew"),
     (_POSTGRES, "PostgreSQLDB._before_sleep", "replaced: an error must not close the pool under other tenants"),

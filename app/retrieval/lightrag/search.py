@@ -21,6 +21,7 @@ from app.retrieval.contract import (
     SearchRequest,
     SearchResult,
 )
+from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.evidence import entity_evidence, relation_evidence, within_tokens
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.instances import InstancePool
@@ -78,11 +79,18 @@ class GraphSearch:
         with shared_query_vectors() as vectors, inside(workspace.ref):
             async with self._instances.use(workspace) as instance:
                 with stages.measure("keywords"):
-                    keywords = await _keywords(instance.rag, request)
+                    keywords = await self._resolved(workspace, await _keywords(instance.rag, request))
                 judged = await self._retrieve(instance.rag, workspace, request, keywords, stages, notes)
             with stages.measure("rank"):
                 ranked = await self._rank(workspace, request, judged, vectors)
         return _result(request, judged, ranked, keywords, stages, notes)
+
+    async def _resolved(self, workspace: EngineWorkspace, keywords: Keywords) -> Keywords:
+        """A keyword that is an alias asks for what it means."""
+        words = dict.fromkeys((*keywords.high, *keywords.low))
+        meant = await AliasStore(self._engine, workspace.ref).meant_by_alias(words)
+        high, low = (tuple(dict.fromkeys(meant.get(w, w) for w in part)) for part in (keywords.high, keywords.low))
+        return Keywords(high, low) if meant else keywords
 
     async def _retrieve(
         self,

@@ -7,7 +7,8 @@ import pytest
 
 from app.errors import Unavailable
 from app.providers.contract import Purpose
-from app.retrieval.contract import GRAPH_MODES, MergeRequest, SearchRequest
+from app.retrieval.contract import GRAPH_MODES, SearchRequest
+from app.retrieval.entity_contract import MergeRequest
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, EngineUnavailable, inside

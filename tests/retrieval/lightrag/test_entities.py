@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.retrieval.contract import EntityNotFound, InvalidMerge, MergeRequest, SearchRequest
+from app.retrieval.contract import SearchRequest
+from app.retrieval.entity_contract import EntityNotFound, InvalidMerge, MergeRequest
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, inside
@@ -55,8 +56,7 @@ async def test_any_name_is_found_again_and_can_be_merged(
     merged = await entities.merge(corpus.workspace, MergeRequest((name,), "Plain"), corpus.lease)
     assert merged.name == "Plain"
     assert merged.relations == ()
-    with pytest.raises(EntityNotFound):
-        await entities.get(corpus.workspace, name)
+    assert (await entities.get(corpus.workspace, name)).name == "Plain"
 
 
 async def test_lists_go_on_after_a_name_in_code_point_order(
@@ -104,7 +104,6 @@ async def test_entities_of_untrusted_versions_are_not_there(
         (("Ann Reed",), "Ann Reed", InvalidMerge),
         (("Ann Reed",), " Ann Reed ", InvalidMerge),
         (("Ann Reed",), "ANN  REED", InvalidMerge),
-        (("ann reed",), "Bob Stone", EntityNotFound),
         (("Nobody",), "Bob Stone", EntityNotFound),
         (("Ann Reed", "Nobody"), "Bob Stone", EntityNotFound),
         (("Ann Reed",), "", InvalidMerge),
@@ -175,4 +174,7 @@ async def test_an_alias_that_stood_alone_keeps_nothing_of_a_removed_document(
     await index.remove(corpus.workspace, first.version_id, corpus.lease)
     found = await entities.get(corpus.workspace, "Ann Reed")
     assert "quartz" not in found.description
+    if index.is_atomic:
+        # LightRAG's own storages know no aliases.
+        assert found.description == "Annie Reed knows basalt."
     assert "quartz" not in str(await snapshot(pool, corpus))

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from app.db.session import Database
-from app.retrieval.contract import GRAPH_MODES, EntityNotFound, SearchRequest
+from app.retrieval.contract import GRAPH_MODES, SearchRequest
+from app.retrieval.entity_contract import EntityNotFound
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.search import GraphSearch

@@ -20,6 +20,7 @@ from lightrag.utils import EmbeddingFunc, Tokenizer
 from app.retrieval.contract import Lease, WorkspaceRef
 from app.retrieval.lightrag.logging import quieten_engine
 from app.retrieval.lightrag.pool import engine_workspace
+from app.retrieval.lightrag.storage.aliases import resolved_names
 from app.retrieval.lightrag.storage.mentions import expose_extractions
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
 from app.retrieval.lightrag.storage.unit import UnitOfWork, open_unit
@@ -136,7 +137,8 @@ class Engine:
             await self._ingest(document)
 
     async def insert_into(self, unit: UnitOfWork, document: str) -> None:
-        track_id = await self._ingest(document)
+        with resolved_names(self.rag.llm_response_cache.db, self.ref):
+            track_id = await self._ingest(document)
         unit.require_processed(document, track_id)
 
     async def change(self, method: str, *arguments: Any, read_ahead: tuple[str, ...] = ()) -> Any:
@@ -147,7 +149,8 @@ class Engine:
                 return await call(*arguments)
         async with self.unit() as unit:
             await unit.read_ahead_entities(read_ahead)
-            result = await call(*arguments)
+            with resolved_names(self.rag.llm_response_cache.db, self.ref):
+                result = await call(*arguments)
             await unit.commit()
             return result
 

@@ -9,11 +9,21 @@ from app.api.deps import AdminCaller, ContainerDep, ReaderCaller, RoleRequired, 
 from app.api.fields import NamePart
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
 from app.api.problems import problems
-from app.api.v1.entities.schemas import MAX_NAME_CHARS, EntityItem, EntityMerge, EntityPage, EntityRead
+from app.api.v1.entities.schemas import (
+    MAX_NAME_CHARS,
+    AliasCreate,
+    AliasPage,
+    AliasRead,
+    EntityItem,
+    EntityMerge,
+    EntityPage,
+    EntityRead,
+)
 from app.domain.entities.service import EntityService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.settings import without_control_characters
-from app.retrieval.contract import EngineOff, EntityNotFound, GraphWriteFailed, InvalidMerge, WorkspaceBusy
+from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
+from app.retrieval.entity_contract import AliasNotFound, AliasTaken, EntityNotFound, InvalidAlias, InvalidMerge
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities", tags=["entities"])
 NameInPath = Annotated[
@@ -53,6 +63,52 @@ async def list_entities(
         items=[EntityItem.of(entity, workspace_id) for entity in page],
         next_cursor=encode_cursor(page[-1].name) if rest else None,
     )
+
+
+@router.get(
+    "/aliases",
+    summary="List aliases",
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, InvalidCursor),
+)
+async def list_aliases(
+    workspace_id: WorkspaceDep, caller: ReaderCaller, service: ServiceDep, cursor: Cursor = None, limit: Limit = 50
+) -> AliasPage:
+    """Names that mean an entity, because of a merge or by hand."""
+    after = decode_cursor(cursor, 1)[0] if cursor else None
+    found = await service.aliases(caller.tenant_id, workspace_id, after=after, limit=limit + 1)
+    page, rest = found[:limit], found[limit:]
+    return AliasPage(
+        items=[AliasRead.of(alias) for alias in page], next_cursor=encode_cursor(page[-1].alias) if rest else None
+    )
+
+
+@router.post(
+    "/aliases",
+    status_code=201,
+    summary="Add an alias",
+    responses=problems(
+        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, InvalidAlias, AliasTaken, WorkspaceBusy,
+        GraphWriteFailed,
+    ),
+)  # fmt: skip
+async def add_alias(
+    workspace_id: WorkspaceDep, alias: AliasCreate, caller: AdminCaller, service: ServiceDep
+) -> AliasRead:
+    """From now on documents and questions that say the alias mean the target; adding it again changes nothing."""
+    return AliasRead.of(await service.add_alias(caller.tenant_id, workspace_id, alias.alias, alias.target))
+
+
+@router.delete(
+    "/aliases/{alias:path}",
+    status_code=204,
+    summary="Remove an alias",
+    responses=problems(
+        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, AliasNotFound, WorkspaceBusy, GraphWriteFailed
+    ),
+)
+async def remove_alias(workspace_id: WorkspaceDep, alias: NameInPath, caller: AdminCaller, service: ServiceDep) -> None:
+    """Documents that come later have the name as an entity of its own again; what is merged stays merged."""
+    await service.remove_alias(caller.tenant_id, workspace_id, alias)
 
 
 @router.get(

@@ -1,5 +1,6 @@
 """What entities look like over HTTP."""
 
+from datetime import datetime
 from typing import Annotated, Any, Self
 from urllib.parse import quote
 from uuid import UUID
@@ -12,7 +13,7 @@ from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
 from app.domain.workspaces.settings import Line
-from app.retrieval.contract import EntityDetail, EntitySummary, MergeRequest
+from app.retrieval.entity_contract import AliasSource, EntityAlias, EntityDetail, EntitySummary, MergeRequest
 
 MAX_NAME_CHARS = 512
 EntityName = Annotated[Line, Field(max_length=MAX_NAME_CHARS)]
@@ -124,3 +125,56 @@ class EntityMerge(Body):
 
     def request(self) -> MergeRequest:
         return MergeRequest(tuple(self.sources), self.target)
+
+
+class AliasCreate(Body):
+    """A name, and what it means."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"alias": "K8s", "target": "Kubernetes"}]})
+
+    alias: EntityName = Field(description="As documents and questions say it; case, width and spaces do not matter.")
+    target: EntityName = Field(description="The entity, which need not be there yet.")
+
+
+class AliasRead(BaseModel):
+    """A name that means an entity. `source` tells whether a merge or a person said so."""
+
+    model_config = ConfigDict(
+        from_attributes=True,
+        json_schema_extra={
+            "examples": [
+                {"alias": "K8s", "target": "Kubernetes", "source": "manual", "created_at": "2026-11-30T12:00:00Z"}
+            ]
+        },
+    )
+
+    alias: str
+    target: str
+    source: AliasSource
+    created_at: datetime
+
+    @classmethod
+    def of(cls, alias: EntityAlias) -> Self:
+        return cls.model_validate(alias)
+
+
+class AliasPage(Page[AliasRead]):
+    """Aliases in their order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {
+                            "alias": "K8s",
+                            "target": "Kubernetes",
+                            "source": "manual",
+                            "created_at": "2026-11-30T12:00:00Z",
+                        }
+                    ],
+                    "next_cursor": None,
+                }
+            ]
+        }
+    )

@@ -16,6 +16,7 @@ from lightrag.kg.shared_storage import get_data_init_lock
 
 from app.retrieval.lightrag.pool import LOST_CONNECTION, engine_workspace
 from app.retrieval.lightrag.scope import outliving
+from app.retrieval.lightrag.storage.aliases import current_names
 from app.retrieval.lightrag.storage.answer_keys import asking_chunk, plain_key
 from app.retrieval.lightrag.storage.context import active_unit
 from app.retrieval.lightrag.storage.guard import refuse_in_unit
@@ -68,12 +69,18 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
     async def get_by_ids(self, ids: list[str]) -> list[Row | None]:
         """One row a key, in the order of the keys; concurrent calls share a statement.
 
-        A key that names the chunk it is asked for (`answer_for`) gets its answer as that chunk's.
+        A key that names the chunk it is asked for (`answer_for`) gets its answer as that chunk's, under resolved names.
         """
         rows = await self._get([plain_key(key) for key in ids])
-        return [
-            row and row | {"chunk_id": asking_chunk(key) or row["chunk_id"]} for key, row in zip(ids, rows, strict=True)
-        ]
+        asked = [(row, asking_chunk(key)) for key, row in zip(ids, rows, strict=True) if row and asking_chunk(key)]
+        names = current_names()
+        if names is not None and asked:
+            answers = await names.rewrite([row["return"] for row, _ in asked])
+            for (row, _), answer in zip(asked, answers, strict=True):
+                row["return"] = answer
+        for row, chunk in asked:
+            row["chunk_id"] = chunk
+        return rows
 
     async def _get(self, ids: list[str]) -> list[Row | None]:
         if self._reads is None:

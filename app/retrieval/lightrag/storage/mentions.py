@@ -11,10 +11,8 @@ from uuid import UUID
 from lightrag import LightRAG
 
 from app.retrieval.contract import Statement, WorkspaceRef
+from app.retrieval.lightrag.storage.aliases import Extraction, current_names
 from app.retrieval.lightrag.storage.sql import split, value_bytes
-
-# One chunk's entities by name and relations by pair, as LightRAG's parser gives them.
-Extraction = tuple[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]]
 
 _CHUNK = "-chunk-"
 
@@ -60,7 +58,7 @@ class Extractions:
 
 
 def expose_extractions(rag: LightRAG) -> None:
-    """From now on `recorded_extractions` learns what `rag` merges.
+    """From now on `rag` merges under resolved names, where an operation has them, and `recorded_extractions` learns what.
 
     The hook sits on the instance, around the step between extraction and merge; LightRAG has no plug-in point there.
     """
@@ -69,6 +67,9 @@ def expose_extractions(rag: LightRAG) -> None:
     @functools.wraps(extract)
     async def extract_and_record(*arguments: Any, **options: Any) -> Any:
         chunks = await extract(*arguments, **options)
+        names = current_names()
+        if names is not None:
+            chunks = await names.apply(chunks)
         found = _recorded.get()
         if found is not None:
             found.chunks.extend(chunks)

@@ -1,0 +1,196 @@
+"""What a name in a model's answer means: applied when raw answers are read, for inserts and for rebuilds alike.
+
+The answers themselves stay as the model gave them, so that an alias that is taken back leaves no mark. Aliases are read
+inside a unit, under the workspace's lease, and new spellings are written with it: the epoch keeps two writers apart.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from lightrag.operate import _rebuild_from_extraction_result
+
+from app.retrieval.contract import Statement, WorkspaceRef
+from app.retrieval.lightrag.names import entity_key
+from app.retrieval.lightrag.storage.commit import UnitDatabase
+from app.retrieval.lightrag.storage.sql import split, value_bytes
+
+# One chunk's entities by name and relations by pair, as LightRAG's parser gives them.
+Extraction = tuple[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]]
+K = TypeVar("K")
+
+# More links than any chain of merges has; a loop would end here, were there one.
+MAX_CHAIN = 64
+
+# What each key leads to in the end. Newest merges win: a merge makes its target an end again.
+RESOLVE = f"""
+WITH RECURSIVE chain AS (
+  SELECT a.key AS wanted, a.target, a.target_key, a.source <> 'spelling' AS is_alias, a.key = a.target_key AS is_end, 1 AS link
+    FROM entity_aliases a WHERE a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = ANY ($3)
+  UNION ALL
+  SELECT c.wanted, a.target, a.target_key, c.is_alias OR a.source <> 'spelling', a.key = a.target_key, c.link + 1
+    FROM chain c JOIN entity_aliases a ON a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = c.target_key
+   WHERE NOT c.is_end AND c.link < {MAX_CHAIN}
+)
+SELECT DISTINCT ON (wanted) wanted, target, is_alias FROM chain ORDER BY wanted, link DESC
+"""  # noqa: S608 - put together from constants
+
+_LEARN = """
+INSERT INTO entity_aliases (tenant_id, workspace_id, key, alias, target, target_key, source)
+SELECT $1, $2, u.key, u.name, u.name, u.key, 'spelling' FROM unnest($3::bytea[], $4::text[]) AS u (key, name)
+ON CONFLICT (tenant_id, workspace_id, key) DO NOTHING"""
+
+# Runs after the graph's own deletions: a spelling goes with its entity, an alias stays until somebody takes it back.
+_FORGET = """
+DELETE FROM entity_aliases a
+ WHERE a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = ANY ($3) AND a.source = 'spelling'
+   AND NOT EXISTS (SELECT 1 FROM lightrag_graph_nodes n WHERE n.workspace = $4 AND n.id = a.target)"""
+
+_resolver: ContextVar["NameResolver | None"] = ContextVar("engine_names", default=None)
+
+
+class NameResolver:
+    """The names of one operation. Inserts teach it spellings; whoever comes first gives an entity its name."""
+
+    def __init__(self, database: UnitDatabase, ref: WorkspaceRef) -> None:
+        self._database = database
+        self._ref = ref
+        self._known: dict[bytes, str | None] = {}
+        self._learnt: dict[bytes, str] = {}
+
+    async def resolve(self, names: Iterable[str], *, learn: bool = False) -> dict[str, str]:
+        """What each name means, itself where nothing is known; with `learn`, from now on that."""
+        keys = {name: entity_key(name) for name in names}
+        missing = [key for key in dict.fromkeys(keys.values()) if key not in self._known]
+        for part in split(missing, len):
+            rows = await self._database.fetch(RESOLVE, self._ref.tenant_id, self._ref.workspace_id, list(part))
+            found = {row["wanted"]: row["target"] for row in rows}
+            self._known |= {key: found.get(key) for key in part}
+        if learn:
+            for name, key in keys.items():
+                if self._known[key] is None:
+                    self._known[key] = self._learnt[key] = name
+        return {name: self._known[key] or name for name, key in keys.items()}
+
+    async def apply(self, chunks: Sequence[Extraction]) -> list[Extraction]:
+        """The chunks' extractions under resolved names. Relations that would then join an entity to itself are left out."""
+        ordered = sorted(chunks, key=_chunk_of)
+        meant = await self.resolve(_names_of(ordered), learn=True)
+        return [_renamed(chunk, meant) for chunk in chunks]
+
+    async def rewrite(self, answers: Sequence[str]) -> list[str]:
+        """Raw answers under resolved names; one in which no name changes is returned as it is."""
+        parsed = [await _parsed(answer) for answer in answers]
+        meant = await self.resolve(_names_of(parsed))
+        return [
+            answer if all(meant[name] == name for name in _names_of([found])) else _as_json(_renamed(found, meant))
+            for answer, found in zip(answers, parsed, strict=True)
+        ]
+
+    def learning(self) -> Iterator[Statement]:
+        """Statements that keep the spellings which were learnt."""
+        for part in split(list(self._learnt.items()), value_bytes):
+            keys, names = zip(*part, strict=True)
+            yield Statement(_LEARN, (self._ref.tenant_id, self._ref.workspace_id, list(keys), list(names)))
+
+
+@contextmanager
+def resolved_names(database: UnitDatabase, ref: WorkspaceRef) -> Iterator[NameResolver]:
+    """Answers that are read inside are read under resolved names."""
+    resolver = NameResolver(database, ref)
+    token = _resolver.set(resolver)
+    try:
+        yield resolver
+    finally:
+        _resolver.reset(token)
+
+
+def current_names() -> NameResolver | None:
+    """The resolver of the running operation, if it has one."""
+    return _resolver.get()
+
+
+def forgetting(ref: WorkspaceRef, names: Iterable[str]) -> Statement:
+    """The statement that drops the spellings of those of these entities that are gone."""
+    keys = sorted({entity_key(name) for name in names})
+    return Statement(_FORGET, (ref.tenant_id, ref.workspace_id, keys, ref.engine_name))
+
+
+async def _parsed(answer: str) -> Extraction:
+    """Read by LightRAG's own parser, which knows both forms and repairs what models get wrong."""
+    found: Extraction = await _rebuild_from_extraction_result(None, answer, "", 0, chunk_data={})
+    return found
+
+
+def _chunk_of(chunk: Extraction) -> str:
+    for records in (*chunk[0].values(), *chunk[1].values()):
+        return str(records[0]["source_id"])
+    return ""
+
+
+def _names_of(chunks: Iterable[Extraction]) -> dict[str, None]:
+    """Every name once, in the order in which it was first said."""
+    names: dict[str, None] = {}
+    for entities, relations in chunks:
+        names |= dict.fromkeys(entities)
+        names |= dict.fromkeys(end for pair in relations for end in pair)
+    return names
+
+
+def _renamed(chunk: Extraction, meant: Mapping[str, str]) -> Extraction:
+    entities, relations = chunk
+    if all(meant[name] == name for name in _names_of([chunk])):
+        return chunk
+    return (
+        _regrouped(entities, lambda name: meant[name], lambda name: {"entity_name": name}),
+        _regrouped(
+            {pair: records for pair, records in relations.items() if meant[pair[0]] != meant[pair[1]]},
+            lambda pair: (meant[pair[0]], meant[pair[1]]),
+            lambda pair: {"src_id": pair[0], "tgt_id": pair[1]},
+        ),
+    )
+
+
+def _regrouped(
+    records: Mapping[K, Sequence[Mapping[str, Any]]], key_of: Callable[[K], K], fields: Callable[[K], dict[str, str]]
+) -> dict[K, list[Mapping[str, Any]]]:
+    found: defaultdict[K, list[Mapping[str, Any]]] = defaultdict(list)
+    for key, said in records.items():
+        found[key_of(key)] += [{**record, **fields(key_of(key))} for record in said]
+    return dict(found)
+
+
+def _as_json(chunk: Extraction) -> str:
+    """The form that LightRAG reads as an answer in JSON mode; it undoes HTML entities once more."""
+    entities, relations = chunk
+    return json.dumps(
+        {
+            "entities": [
+                {
+                    "name": _safe(record["entity_name"]),
+                    "type": _safe(record["entity_type"]),
+                    "description": _safe(record["description"]),
+                }
+                for said in entities.values()
+                for record in said
+            ],
+            "relationships": [
+                {
+                    "source": _safe(record["src_id"]),
+                    "target": _safe(record["tgt_id"]),
+                    "keywords": _safe(record["keywords"]),
+                    "description": _safe(record["description"]),
+                }
+                for said in relations.values()
+                for record in said
+            ],
+        },
+        ensure_ascii=False,
+    )
+
+
+def _safe(text: str) -> str:
+    return text.replace("&", "&amp;")
