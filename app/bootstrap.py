@@ -24,6 +24,7 @@ from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
 from app.domain.models.service import ModelProfiles
+from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
@@ -152,6 +153,7 @@ class Worker:
     sweeper: Sweeper
     leftovers: LeftoverSweeper
     vectors: VectorUpkeep
+    retention: Retention
 
 
 @asynccontextmanager
@@ -172,7 +174,14 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
         leftovers = LeftoverSweeper(
             container.database, container.blobs, container.graph.index, settings.leftover_age_seconds
         )
-        yield Worker(container, JobRunner(ports), sweeper, leftovers, VectorUpkeep(container.database))
+        yield Worker(
+            container=container,
+            jobs=JobRunner(ports),
+            sweeper=sweeper,
+            leftovers=leftovers,
+            vectors=VectorUpkeep(container.database),
+            retention=Retention(container.database),
+        )
 
 
 async def _messages_waiting(redis: Redis, queue: str) -> int:

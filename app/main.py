@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api.access import access_of_routes
 from app.api.health import router as health
+from app.api.idempotency import install_idempotency
 from app.api.middleware import BodyLimit, RequestContext
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
@@ -64,6 +65,7 @@ def create_app(container: Container | None = None) -> FastAPI:
     access = access_of_routes(app)
     install_openapi(app, access)
     app.state.query_names = query_names(app)
+    install_idempotency(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(RequestContext)
     return app

@@ -66,6 +66,7 @@ class Settings(BaseSettings):
     requeue_after_seconds: float = Field(default=60, gt=0)
     leftover_interval_seconds: float = Field(default=3600, gt=0)
     leftover_age_seconds: float = Field(default=24 * 3600, gt=0)
+    idempotency_seconds: float = Field(default=86_400, gt=0, description="How long answers are kept for repetitions.")
     max_attempts: int = Field(default=5, ge=1)
     graph_store: Literal["units", "stock"] = Field(
         default="units", description="`stock`: LightRAG's own storages, which write as they go."

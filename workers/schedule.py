@@ -7,6 +7,7 @@ from app.settings import Settings
 SWEEP = "upkeep.sweep"
 TEND_VECTORS = "upkeep.tend_vectors"
 SWEEP_LEFTOVERS = "upkeep.sweep_leftovers"
+EXPIRE = "upkeep.expire"
 # Counting all small workspaces' vectors is dearer than a sweep, and none is large from one minute to the next.
 SWEEPS_PER_TENDING = 10
 # Of its own, so that a long backlog of documents does not keep the sweeper from looking at it.
@@ -19,6 +20,7 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         SWEEP: settings.sweep_interval_seconds,
         TEND_VECTORS: settings.sweep_interval_seconds * SWEEPS_PER_TENDING,
         SWEEP_LEFTOVERS: settings.leftover_interval_seconds,
+        EXPIRE: settings.sweep_interval_seconds * SWEEPS_PER_TENDING,
     }
     return {
         task: {"task": task, "schedule": seconds, "options": {"queue": SWEEP_QUEUE, "expires": seconds}}

@@ -8,7 +8,10 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from app.api.deps import Access, OperatorAccess
-from app.api.problems import Problem
+from app.api.idempotency import HEADER, READS_ONLY
+from app.api.problems import MEDIA_TYPE, Problem, public_problems
+from app.domain.idempotency.errors import IdempotencyInProgress, IdempotencyKeyReused
+from app.domain.secret_box import SecretUnreadable
 
 
 def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access | OperatorAccess]) -> None:
@@ -27,11 +30,30 @@ def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access | Oper
                 schemas.pop(name, None)
             _restore_examples(schemas)
             for (method, path), asked in access.items():
-                schema["paths"][path][method.lower()]["x-required-role"] = asked.label
+                operation = schema["paths"][path][method.lower()]
+                operation["x-required-role"] = asked.label
+                if method == "POST" and isinstance(asked, Access) and not READS_ONLY.items() <= operation.items():
+                    _add_idempotency(operation)
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign] # the way FastAPI documents for changing it
+
+
+def _add_idempotency(operation: dict[str, Any]) -> None:
+    """Every POST of a tenant that changes something takes the header, without declaring it (`app/api/idempotency.py`)."""
+    operation.setdefault("parameters", []).append(
+        {
+            "name": HEADER,
+            "in": "header",
+            "required": False,
+            "description": "A key of your own for this request. Sent again, it is answered as before and done once.",
+            "schema": {"type": "string", "maxLength": 255},
+        }
+    )
+    for status, refusal in public_problems(IdempotencyKeyReused, IdempotencyInProgress, SecretUnreadable).items():
+        known = operation["responses"].setdefault(str(status), refusal)
+        known["content"][MEDIA_TYPE]["examples"] |= refusal["content"][MEDIA_TYPE]["examples"]
 
 
 def _restore_examples(schemas: dict[str, Any]) -> None:

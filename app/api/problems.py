@@ -141,7 +141,8 @@ def problem_response(
     extra = {}
     if status == HTTPStatus.UNAUTHORIZED:
         extra["WWW-Authenticate"] = 'Bearer realm="trellis"'
-    if status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
+    is_passing = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
+    if is_passing or "retry_after_seconds" in error.facts:
         extra["Retry-After"] = str(error.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS))
     return JSONResponse(jsonable_encoder(body), status, headers={**extra, **(headers or {})}, media_type=MEDIA_TYPE)
 

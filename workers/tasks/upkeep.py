@@ -8,7 +8,7 @@ from app.db.session import CONNECTION_ERRORS
 from app.errors import Unavailable
 from workers import runtime
 from workers.celery_app import app, settings
-from workers.schedule import SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
+from workers.schedule import EXPIRE, SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -38,3 +38,12 @@ def tend_vectors(task: Task) -> None:  # noqa: ARG001 - bound like every task
         runtime.current(settings).run(lambda worker: worker.vectors.run())
     except CONNECTION_ERRORS as error:
         logger.warning("tending_skipped", error_type=type(error).__name__)
+
+
+@app.task(name=EXPIRE, bind=True)
+def expire(task: Task) -> None:  # noqa: ARG001 - bound like every task
+    """Remove what has been kept for its time. What is away now will be there the next time."""
+    try:
+        runtime.current(settings).run(lambda worker: worker.retention.run())
+    except CONNECTION_ERRORS as error:
+        logger.warning("expiry_skipped", error_type=type(error).__name__)

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Depends
 
 from app.api.deps import authenticate, refuse_unknown_query
+from app.api.idempotency import idempotent
 from app.api.problems import problems
 from app.api.v1.account.router import router as account
 from app.api.v1.documents.content import router as content
@@ -16,6 +17,8 @@ from app.api.v1.queries.router import router as queries
 from app.api.v1.workspaces.router import router as workspaces
 
 # No prefix here: a route knows itself, in logs too, by the path in its own module only.
-router = APIRouter(dependencies=[Depends(authenticate), Depends(refuse_unknown_query)], responses=problems())
+router = APIRouter(
+    dependencies=[Depends(authenticate), Depends(refuse_unknown_query), Depends(idempotent)], responses=problems()
+)
 for resource in (account, workspaces, documents, indexing, content, history, passages, queries, entities, keys):
     router.include_router(resource)

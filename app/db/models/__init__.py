@@ -3,6 +3,7 @@
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
 from app.db.models.entity_alias import EntityAlias
 from app.db.models.history import IndexTransition
+from app.db.models.idempotency import IdempotencyKey
 from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPosting
 from app.db.models.model_profile import ModelProfile
 from app.db.models.passage import Chunk, Mention, Passage
@@ -18,6 +19,7 @@ __all__ = [
     "CorpusVersion",
     "Document",
     "EntityAlias",
+    "IdempotencyKey",
     "IndexState",
     "IndexTransition",
     "LazyPassage",

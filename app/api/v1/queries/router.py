@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
+from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.queries.service import KeywordsNotUsed, QueryService
@@ -16,6 +17,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
 @router.post(
     "",
     summary="Ask a question",
+    openapi_extra=READS_ONLY,
     responses=problems(
         WorkspaceNotFound,
         WorkspaceDeleting,
