@@ -54,6 +54,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "entities", "description": "What the knowledge graph holds."},
             {"name": "account", "description": "This key, and what there is to choose from."},
             {"name": "keys", "description": "The API keys of your tenant."},
+            {"name": "audit", "description": "Who changed what."},
             {"name": "operators", "description": "Tenants, for those who run the installation."},
             {"name": "health", "description": "For load balancers."},
         ],

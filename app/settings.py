@@ -1,6 +1,7 @@
 """Process settings, read once from the environment (`TRELLIS_*`) by bootstrap; refuses what would be unsafe to run with."""
 
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal, Self
 
@@ -32,6 +33,7 @@ class Settings(BaseSettings):
     environment: Literal["development", "production"] = "development"
     secret_key: SecretStr = SecretStr(DEVELOPMENT_SECRET)
     operator_secret: SecretStr | None = Field(default=None, description="Opens `/v1/admin`; without it that is closed.")
+    trusted_proxies: str = Field(default="", description="Networks whose X-Forwarded-For is believed, by comma.")
     oidc_issuer: str | None = Field(default=None, description="Accept tokens of this issuer beside API keys.")
     oidc_audience: str | None = None
     oidc_jwks_url: str | None = Field(default=None, description="Where its keys are; left out, as it says itself.")
@@ -98,6 +100,16 @@ class Settings(BaseSettings):
             if url is not None and self.environment != "development" and not url.startswith("https://"):
                 raise ValueError("TRELLIS_OIDC_ISSUER and TRELLIS_OIDC_JWKS_URL must begin with https://")
         return self
+
+    @model_validator(mode="after")
+    def _refuse_bad_networks(self) -> Self:
+        for network in self.trusted_networks:
+            ip_network(network, strict=False)
+        return self
+
+    @property
+    def trusted_networks(self) -> tuple[str, ...]:
+        return tuple(part.strip() for part in self.trusted_proxies.split(",") if part.strip())
 
     @property
     def oidc_algorithm_names(self) -> tuple[str, ...]:

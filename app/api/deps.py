@@ -9,8 +9,10 @@ import structlog
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from app.api.problems import validation_problem
+from app.api.caller_address import caller_address
+from app.api.problems import request_id_of, validation_problem
 from app.bootstrap import Container
+from app.db.acting import Acting, note_caller
 from app.db.base import WorkspaceId
 from app.db.session import TenantSession
 from app.domain.tenants.oidc import looks_like_token
@@ -57,7 +59,13 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(operator_bearer)]
 
 
-async def authenticate(credentials: Credentials, container: ContainerDep) -> Caller:
+def note_acting(request: Request, container: Container, actor: str) -> None:
+    """Have what this request changes written to the audit log under `actor`."""
+    address = caller_address(request, container.settings.trusted_networks)
+    note_caller(Acting(actor, request.scope["route"].name, address, request_id_of(request)))
+
+
+async def authenticate(request: Request, credentials: Credentials, container: ContainerDep) -> Caller:
     """Whoever the request's key or token is; raises InvalidApiKey, TokenNotMapped or TenantSuspended."""
     presented = credentials.credentials if credentials else ""
     if container.tokens is not None and looks_like_token(presented):
@@ -65,6 +73,7 @@ async def authenticate(credentials: Credentials, container: ContainerDep) -> Cal
     else:
         caller = await Authenticator(container.database).verify(presented)
     structlog.contextvars.bind_contextvars(tenant_id=str(caller.tenant_id), caller=caller.name)
+    note_acting(request, container, caller.name)
     return caller
 
 
@@ -108,8 +117,9 @@ class OperatorAccess:
 
     label: str = "operator"
 
-    async def __call__(self, credentials: OperatorCredentials, container: ContainerDep) -> None:
+    async def __call__(self, request: Request, credentials: OperatorCredentials, container: ContainerDep) -> None:
         verify_operator(credentials.credentials if credentials else "", container.settings.operator_secret)
+        note_acting(request, container, self.label)
 
 
 OPERATOR = OperatorAccess()

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import BodyTooLarge, InternalError, problem_response
+from app.db.acting import nobody_acts
 from app.logs import where_raised
 
 logger = structlog.stdlib.get_logger("app.api.requests")
@@ -38,7 +39,8 @@ class RequestContext:
         scope[REQUEST_ID] = request_id
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        await self._serve(scope, receive, send, request_id)
+        with nobody_acts():
+            await self._serve(scope, receive, send, request_id)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         started = time.perf_counter()

@@ -17,6 +17,8 @@ Item = TypeVar("Item")
 # Only what Postgres can compare with: no U+0000, no half of a surrogate pair.
 _keys: TypeAdapter[list[str]] = TypeAdapter(list[Prose])
 
+MAX_DIGITS = 18  # of a bigint, with room
+
 Limit = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
 Cursor = Annotated[
     str | None, Query(max_length=2000, description="`next_cursor` of the page before; with the same filters.")
@@ -65,6 +67,16 @@ def decode_position(cursor: str | None) -> tuple[datetime, UUID] | None:
         return datetime.fromisoformat(created_at).astimezone(UTC), UUID(row_id)
     except (ValueError, OverflowError):
         raise _invalid() from None
+
+
+def decode_number(cursor: str | None) -> int | None:
+    """Where a list in order of a number goes on; raises InvalidCursor."""
+    if cursor is None:
+        return None
+    [number] = decode_cursor(cursor, 1)
+    if not number.isdecimal() or len(number) > MAX_DIGITS:
+        raise _invalid()
+    return int(number)
 
 
 def _invalid() -> InvalidCursor:

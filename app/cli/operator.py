@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import click
 import typer
 
+from app.db.acting import Acting, note_caller
 from app.db.session import Database
 from app.domain.tenants.service import TenantService
 from app.settings import Settings
@@ -21,6 +23,8 @@ def as_operator(work: Callable[[TenantService], Awaitable[Result]]) -> Result:
     url = settings.owner_database_url.get_secret_value()
 
     async def run() -> Result:
+        context = click.get_current_context(silent=True)
+        note_caller(Acting("operator", context.command_path if context is not None else "trellis"))
         database = Database(url, pool_size=1)
         try:
             return await work(TenantService(database))

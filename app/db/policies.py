@@ -35,3 +35,16 @@ def fence_by_tenant(table: str, column: str = "tenant_id") -> list[str]:
 def fence_by_workspace(table: str) -> list[str]:
     """Rows of the engine's running workspace only (LightRAG's tables carry its name, not the tenant's id)."""
     return fence(table, f"workspace = {CURRENT_WORKSPACE}")
+
+
+def audit(table: str, subject: str, kind: str, events: str = "INSERT OR UPDATE OR DELETE") -> str:
+    """The trigger that writes a change of `table` by a caller into the audit log, in the transaction of the change.
+
+    `subject` is the column that names the row, `kind` what the log calls it. Work of workers is nobody's change: their
+    transactions carry no `app.audit`, and the trigger is not run for them.
+    """
+    return (
+        f"CREATE TRIGGER audit AFTER {events} ON {table} FOR EACH ROW"
+        " WHEN (coalesce(current_setting('app.audit', true), '') <> '')"
+        f" EXECUTE FUNCTION record_change('{subject}', '{kind}')"
+    )

@@ -19,7 +19,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.orm import Session, SessionTransaction
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from app.db.acting import audit_setting
+
 PING_AFTER_SECONDS = 10.0
+
 
 # Told what a committed transaction left in its outbox. Losing a message is not an error: the rows are the truth.
 Publish = Callable[[Sequence[Any]], Awaitable[None]]
@@ -55,7 +58,10 @@ def is_lock_timeout(error: BaseException) -> bool:
     return getattr(getattr(error, "orig", None), "sqlstate", None) == "55P03"
 
 
-ENTER = text("SELECT set_config('app.tenant_id', :tenant, true), set_config('app.operator', :operator, true)")
+ENTER = text(
+    "SELECT set_config('app.tenant_id', :tenant, true), set_config('app.operator', :operator, true),"
+    " set_config('app.audit', :audit, true)"
+)
 
 
 class _TenantSyncSession(Session):
@@ -65,7 +71,7 @@ class _TenantSyncSession(Session):
 @event.listens_for(_TenantSyncSession, "after_begin")
 def _set_tenant(session: Session, transaction: SessionTransaction, connection: Connection) -> None:  # noqa: ARG001
     # SET LOCAL takes no bind parameters; set_config does, and its third argument keeps it to this transaction.
-    values = {"tenant": session.info["tenant"], "operator": session.info.get("operator", "")}
+    values = {"tenant": session.info["tenant"], "operator": session.info.get("operator", ""), "audit": audit_setting()}
     connection.execute(ENTER, values)
 
 

@@ -54,7 +54,16 @@ class AppProcesses:
             output.write("\n".join(lines) + "\n")
 
     def start_api(self) -> Child:
-        command = ["uvicorn", "app.main:create_app", "--factory", "--host", "127.0.0.1", "--port", str(self.port)]
+        command = [
+            "uvicorn",
+            "app.main:create_app",
+            "--factory",
+            "--no-proxy-headers",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+        ]
         return self._start("api", command)
 
     def start_worker(self, name: str = "worker", options: Sequence[str] = ()) -> Child:

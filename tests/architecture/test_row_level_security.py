@@ -54,3 +54,22 @@ async def test_foreign_keys_between_tables_of_tenants_name_the_tenant(owner_data
     """Foreign key checks ignore row level security: a plain key would let one tenant refer to another's row."""
     async with owner_database.system() as session:
         assert list(await session.scalars(text(FOREIGN_KEYS))) == []
+
+
+# Written by workers and engines only, or by the same statement that changes an audited row.
+UNAUDITED = {
+    "audit_events", "blobs", "chunks", "corpus_versions", "idempotency_keys", "index_transitions", "lazy_versions", "live_versions", "mentions", "passages",
+    "tenant_deletions", "usage_events", "workspace_leases",
+}  # fmt: skip
+
+AUDITED = "SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'audit' AND tgenabled = 'O'"
+
+
+async def test_every_table_of_a_tenant_is_audited_or_named_here(owner_database: Database) -> None:
+    """A new table that callers change gets `audit` of app/db/policies.py in its migration."""
+    async with owner_database.system() as session:
+        tables = {row[0] for row in (await session.execute(text(TABLES))).all() if row[4]}
+        audited = set(await session.scalars(text(AUDITED)))
+    vectors = {table for table in tables if table.startswith("passage_vectors")}
+    assert tables - audited - UNAUDITED - vectors == set()
+    assert audited & UNAUDITED == set()

@@ -6,6 +6,7 @@ from app.api.deps import authenticate, refuse_unknown_query
 from app.api.idempotency import idempotent
 from app.api.problems import problems
 from app.api.v1.account.router import router as account
+from app.api.v1.audit.router import router as audit
 from app.api.v1.documents.content import router as content
 from app.api.v1.documents.history import router as history
 from app.api.v1.documents.indexing import router as indexing
@@ -20,5 +21,18 @@ from app.api.v1.workspaces.router import router as workspaces
 router = APIRouter(
     dependencies=[Depends(authenticate), Depends(refuse_unknown_query), Depends(idempotent)], responses=problems()
 )
-for resource in (account, workspaces, documents, indexing, content, history, passages, queries, entities, keys):
+RESOURCES = (
+    account,
+    workspaces,
+    documents,
+    indexing,
+    content,
+    history,
+    passages,
+    queries,
+    entities,
+    keys,
+    audit,
+)
+for resource in RESOURCES:
     router.include_router(resource)

@@ -1,5 +1,6 @@
 """Every table of ours, one module a topic; importing this package fills `Base.metadata`."""
 
+from app.db.models.audit import AuditEvent
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
 from app.db.models.entity_alias import EntityAlias
 from app.db.models.history import IndexTransition
@@ -13,6 +14,7 @@ from app.db.models.workspace import CorpusVersion, Workspace, WorkspaceLease
 
 __all__ = [
     "ApiKey",
+    "AuditEvent",
     "Blob",
     "Chunk",
     "ConceptPosting",

@@ -17,6 +17,7 @@ from lightrag.kg.postgres_impl import TRANSIENT_DB_EXCEPTIONS, ClientManager, Po
 from pgvector.asyncpg import register_vector
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from app.db.acting import audit_setting
 from app.errors import Unavailable
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag import scope
@@ -53,6 +54,7 @@ NOWHERE = Fence()
 _fence: ContextVar[Fence] = ContextVar("engine_fence", default=NOWHERE)
 
 _ENTER = "SELECT set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"
+_ACT_FOR = "SELECT set_config('app.tenant_id',$1,true),set_config('app.audit',$2,true)"
 CONNECT_TIMEOUT_SECONDS = 10
 # A statement that the server does not end in time is given up by the client a little later: the network is gone.
 TIMEOUT_MARGIN_SECONDS = 5
@@ -191,7 +193,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         try:
             async with transaction:
                 if tenant_id is not None:
-                    await connection.execute("SELECT set_config('app.tenant_id',$1,true)", str(tenant_id))
+                    await connection.execute(_ACT_FOR, str(tenant_id), audit_setting())
                 yield connection
         finally:
             await self.pool.release(connection)
