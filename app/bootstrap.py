@@ -169,6 +169,7 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
             workspaces=container.workspaces,
             lazy_index=ConceptIndex(),
             graph_index=container.graph.index,
+            waiting=lambda queue: _messages_waiting_or_none(container.redis, queue),
         )
         sweeper = Sweeper(container.database, settings, lambda queue: _messages_waiting(container.redis, queue))
         leftovers = LeftoverSweeper(
@@ -182,6 +183,13 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
             vectors=VectorUpkeep(container.database),
             retention=Retention(container.database),
         )
+
+
+async def _messages_waiting_or_none(redis: Redis, queue: str) -> int:
+    try:
+        return await _messages_waiting(redis, queue)
+    except (RedisError, OSError):
+        return 0
 
 
 async def _messages_waiting(redis: Redis, queue: str) -> int:

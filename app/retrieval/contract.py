@@ -5,6 +5,7 @@ own, `Entities` (browse, merge). Nothing here does I/O.
 """
 
 import json
+from asyncio import Event
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -164,9 +165,12 @@ class GraphIndex(Protocol):
         """Whether a write that breaks off leaves nothing behind."""
         ...
 
-    async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
+    async def extract(
+        self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk, *, until: Event | None = None
+    ) -> None:
         """Ask the model about every chunk whose answer is not in the cache yet; report each chunk, found or asked.
 
+        Once `until` is set no further chunk is asked for; those under way are waited for, and the others not reported.
         Never raises for a chunk that failed: that is an outcome. Raises `ModelUnavailable` when the model answers for no
         chunk, `ModelRejected` when its provider refuses whoever asks, and `Unavailable` when the cache cannot be reached.
         """

@@ -186,6 +186,10 @@ async def test_jobs_survive_their_way_through_a_message() -> None:
         assert type(job).parse(job.payload()) == job
 
 
+async def nobody_waits(queue: str) -> int:
+    return 0
+
+
 async def test_a_long_last_transaction_is_not_taken_for_a_lost_claim(
     worker: Worker, tenancy: Tenancy, uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +213,7 @@ async def test_a_long_last_transaction_is_not_taken_for_a_lost_claim(
             workspaces=container.workspaces,
             lazy_index=ConceptIndex(),
             graph_index=container.graph.index,
+            waiting=nobody_waits,
         )
         await VersionProcessor(ports, Attempts(ports)).run(upload.process, "owner")
     assert (await uploads.state(upload)).state == "ready"

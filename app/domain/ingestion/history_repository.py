@@ -14,7 +14,7 @@ REASONS: Mapping[str, str] = {
     "added": "the version was added and waits for a worker",
     "claimed": "a worker took it",
     "lease_expired": "the worker before gave no sign of life for the length of its lease; another one took over",
-    "handed_back": "the worker was told to stop and gave the work back",
+    "handed_back": "the worker was told to stop, or other work waited; the rest is queued",
     "waiting_for_workspace": "another document of the workspace was being written; the work waits without a worker",
     "merge_begun": "the graph is about to be written; what a broken-off write leaves will be removed",
     "purged": "the graph was seen to hold nothing of the version",

@@ -1,5 +1,6 @@
 """What ingestion works with: wired in bootstrap, so that nothing here knows what stands behind a protocol."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from app.blobs.store import BlobStore
@@ -13,7 +14,7 @@ from app.settings import Settings
 
 @dataclass(frozen=True)
 class Ports:
-    """The collaborators of every job."""
+    """The collaborators of every job. `waiting` counts the messages in a queue; 0 where it cannot be asked."""
 
     settings: Settings
     database: Database
@@ -23,3 +24,4 @@ class Ports:
     workspaces: WorkspaceOpener
     lazy_index: LazyIndex
     graph_index: GraphIndex
+    waiting: Callable[[str], Awaitable[int]]

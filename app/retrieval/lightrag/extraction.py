@@ -41,7 +41,13 @@ async def first_answer_keys(rag: Any, version: VersionChunks, chunks: Sequence[C
 
 
 async def extract_chunks(
-    rag: Any, version: VersionChunks, chunks: Sequence[ChunkText], on_chunk: OnChunk, *, concurrency: int
+    rag: Any,
+    version: VersionChunks,
+    chunks: Sequence[ChunkText],
+    on_chunk: OnChunk,
+    *,
+    concurrency: int,
+    until: asyncio.Event | None = None,
 ) -> None:
     """Ask about `chunks`, several at a time, and report each. Cancelling it cancels the model calls that are under way.
 
@@ -55,6 +61,8 @@ async def extract_chunks(
 
     async def work(chunk: ChunkText) -> None:
         async with semaphore:
+            if until is not None and until.is_set():
+                return
             outcome = await _extract(rag, config, version, chunk)
         async with reporting:
             await on_chunk(outcome)

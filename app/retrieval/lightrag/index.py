@@ -3,6 +3,7 @@
 LightRAG reports few of its failures; what counts here is what stands in the database afterwards.
 """
 
+from asyncio import Event
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -45,7 +46,9 @@ class GraphWriter:
     def is_atomic(self) -> bool:
         return self._stores.is_atomic
 
-    async def extract(self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk) -> None:
+    async def extract(
+        self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk, *, until: Event | None = None
+    ) -> None:
         async with self._instances.use(workspace) as instance:
             known = await self._extracted(instance, workspace, version)
             # A second look (gleaning) has an answer of its own; asking again for what is cached costs nothing.
@@ -56,7 +59,7 @@ class GraphWriter:
             missing = [chunk for chunk in version.chunks if chunk.ordinal not in done]
             concurrency = workspace.chat.profile.max_concurrency if workspace.chat else DEFAULT_CONCURRENCY
             try:
-                await extract_chunks(instance.rag, version, missing, on_chunk, concurrency=concurrency)
+                await extract_chunks(instance.rag, version, missing, on_chunk, concurrency=concurrency, until=until)
             finally:
                 await instance.rag.llm_response_cache.index_done_callback()
 
