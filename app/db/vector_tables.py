@@ -83,6 +83,12 @@ async def create_vector_tables(connection: Connection, suffix: str, dimension: i
         await _run(connection, _passage_table(table, dimension))
 
 
+async def require_dimension(session: AsyncSession, suffix: str, dimension: int) -> None:
+    """Raise DimensionMismatch if the passages' table of this suffix is there for vectors of another length."""
+    *_, table = vector_table_names(suffix)
+    await _exists(session, table, "embedding", dimension)
+
+
 async def drop_vector_tables(connection: Connection, suffix: str) -> None:
     """Drop the four tables, in the caller's transaction, which must be the owner's; those that are not there are fine."""
     await _run(connection, [f"DROP TABLE IF EXISTS {table}" for table in vector_table_names(suffix)])

@@ -6,6 +6,7 @@ from uuid import UUID
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import Workspace
 from app.db.session import Database
+from app.db.vector_tables import require_dimension
 from app.domain.models.service import ModelProfiles
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import profile_of
@@ -27,7 +28,7 @@ class WorkspaceOpener:
         self._remembered: dict[UUID, tuple[float, ModelProfile]] = {}
 
     async def open(self, tenant_id: UUID, workspace_id: UUID) -> EngineWorkspace:
-        """As the row says now; no transaction is left open. Raises WorkspaceNotFound."""
+        """As the row says now; no transaction is left open. Raises WorkspaceNotFound or DimensionMismatch."""
         async with self._database.tenant(tenant_id) as session:
             record = await WorkspaceRepository(session).get(workspace_id)
         return await self.engine_workspace(record)
@@ -49,8 +50,15 @@ class WorkspaceOpener:
         read_at, profile = self._remembered.get(profile_id, (0.0, None))
         if profile is None or time.monotonic() - read_at > REMEMBERED_SECONDS:
             profile = await self._profiles.get(profile_id)
+            await self._check(profile)
             self._remembered[profile_id] = time.monotonic(), profile
         return profile
+
+    async def _check(self, profile: ModelProfile) -> None:
+        """Raises DimensionMismatch: a model that changed must not be compared with what another one has written."""
+        if profile.table_suffix:
+            async with self._database.system() as session:
+                await require_dimension(session, profile.table_suffix, self._factory.embedding(profile).dimension)
 
 
 def workspace_ref(row: Workspace) -> WorkspaceRef:

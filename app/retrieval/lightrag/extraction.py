@@ -51,19 +51,23 @@ async def extract_chunks(
 ) -> None:
     """Ask about `chunks`, several at a time, and report each. Cancelling it cancels the model calls that are under way.
 
-    Raises `Unavailable` or `ModelRejected` where going on with other chunks is pointless.
+    Raises `Unavailable` or `ModelRejected` where going on with other chunks is pointless, once the calls that were under
+    way then have ended: they are paid for.
     """
     semaphore = asyncio.Semaphore(concurrency)
     reporting = asyncio.Lock()
     outage = _Outage(FAILURES_A_CALL * concurrency)
-
     config = rag._build_global_config()
 
     async def work(chunk: ChunkText) -> None:
         async with semaphore:
-            if until is not None and until.is_set():
+            if outage.error is not None or (until is not None and until.is_set()):
                 return
-            outcome = await _extract(rag, config, version, chunk)
+            try:
+                outcome = await _extract(rag, config, version, chunk)
+            except AppError as error:
+                outage.stop(error)
+                return
         async with reporting:
             await on_chunk(outcome)
             outage.note(outcome)
@@ -75,20 +79,29 @@ async def extract_chunks(
                     group.create_task(work(chunk))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+    if outage.error is not None:
+        raise outage.error
 
 
 class _Outage:
-    """Tells failures of single chunks from a model that is away, which would only cost time for every further chunk."""
+    """Tells failures of single chunks from a model that is away, which would only cost time for every further chunk.
+
+    `error` is why nothing more is asked for.
+    """
 
     def __init__(self, longest_row: int) -> None:
+        self.error: AppError | None = None
         self._longest_row = longest_row
         self._row = 0
 
     def note(self, outcome: ChunkOutcome) -> None:
-        """Raises `ModelUnavailable`."""
         self._row = self._row + 1 if outcome.may_pass else 0
         if self._row >= self._longest_row:
-            raise ModelUnavailable(outcome.error_detail or "the model does not answer")
+            self.stop(ModelUnavailable(outcome.error_detail or "the model does not answer"))
+
+    def stop(self, error: AppError) -> None:
+        """The first one counts."""
+        self.error = self.error or error
 
 
 async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chunk: ChunkText) -> ChunkOutcome:
