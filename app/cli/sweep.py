@@ -4,12 +4,21 @@ import asyncio
 from typing import Annotated
 
 import typer
+from redis.exceptions import RedisError
 from rich.console import Console
 from rich.table import Column, Table
 
 from app.bootstrap import open_worker
 from app.domain.ingestion.sweeper import SweepReport
+from app.errors import Unavailable
 from app.settings import Settings
+
+
+class BrokerUnavailable(Unavailable):
+    """Redis did not say how many messages wait."""
+
+    code = "broker_unavailable"
+    title = "The broker does not answer"
 
 
 def sweep(
@@ -20,7 +29,11 @@ def sweep(
 ) -> None:
     """Send work again that stood still, and remove what nobody owns; show how much there was of each kind."""
     table = Table("kind", Column("found", justify="right"), Column("handled", justify="right"), box=None)
-    for report in asyncio.run(_sweep(is_dry_run, only_stale)):
+    try:
+        reports = asyncio.run(_sweep(is_dry_run, only_stale))
+    except RedisError as error:
+        raise BrokerUnavailable("the broker does not answer, so nothing can be sent again") from error
+    for report in reports:
         for kind, found in report.found.items():
             table.add_row(kind, str(found), str(report.handled[kind]))
     Console().print(table)

@@ -11,12 +11,12 @@ from app.domain.ingestion.records import Extraction, VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import Claim, IndexStates
 from app.errors import AppError
-from app.jobs import IndexGraph, ProcessVersion, enqueue
+from app.jobs import IndexGraph, ProcessVersion, PurgeDocument, enqueue
 from app.providers.contract import ModelRejected, ModelUnavailable
 from app.retrieval.contract import ChunkOutcome, EngineWorkspace, VersionChunks
 
-# A slot is given back between two chunks after so long, if a document waits to be read, or another one for its graph.
-TURN_SECONDS = {ProcessVersion.queue: 3.0, IndexGraph.queue: 30.0}
+# A slot is given back between two chunks after so long, if something waits in one of these queues.
+TURN_SECONDS = {PurgeDocument.queue: 3.0, ProcessVersion.queue: 3.0, IndexGraph.queue: 300.0}
 LOOK_SECONDS = 1.0
 
 
