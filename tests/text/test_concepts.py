@@ -13,7 +13,7 @@ from app.text.concepts.extraction import (
     title_text,
 )
 from app.text.concepts.terms import MAX_TERM_CHARS, terms
-from app.text.concepts.words import normalise, tokens
+from app.text.concepts.words import normalise, sentences, tokens
 
 
 def found(text: str, kind: ConceptKind | None = None) -> list[str]:
@@ -158,6 +158,13 @@ def test_any_text_gives_bounded_concepts_and_terms(text: str) -> None:
     assert all(0 < len(term) <= MAX_TERM_CHARS for term in terms(text))
     assert all(text[token.start : token.end] == token.text for token in tokens(text))
     query_concepts(text)
+
+
+@given(st.text(max_size=300))
+def test_the_tokens_of_the_sentences_are_those_of_the_text(text: str) -> None:
+    """Or else terms and concepts could not be found in one reading. A run without spaces may be cut at a sentence's end."""
+    apart = [token.text for sentence in sentences(text) for token in sentence.tokens]
+    assert "".join(apart) == "".join(token.text for token in tokens(text))
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))

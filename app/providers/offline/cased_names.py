@@ -27,9 +27,8 @@ from app.providers.offline.russian import (
     is_russian_title,
     nominative_place,
 )
-from app.text.concepts.names import is_identifier
 from app.text.concepts.stopwords import FUNCTION_WORDS
-from app.text.concepts.words import Script, normalise, tokens
+from app.text.concepts.words import Script, is_identifier, normalise, tokens
 
 _ROMAN: Final = re.compile("^[IVXLCM]+$")
 _ACRONYM: Final = re.compile(r"^[A-ZА-Я][A-ZА-Я0-9]*(?:[&/.][A-Z]+)*$")

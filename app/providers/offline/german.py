@@ -7,8 +7,7 @@ from typing import Final
 import simplemma
 
 from app.providers.offline.name_words import GERMAN_WORD_ENDS, PERSON_TITLES
-from app.text.concepts.names import is_identifier
-from app.text.concepts.words import normalise
+from app.text.concepts.words import is_identifier, normalise
 
 _MIN_TAIL: Final = 5
 _MIN_HEAD: Final = 3

@@ -9,7 +9,7 @@ from typing import Final
 from app.providers.offline.name_words import OFFICIAL_HEADS
 from app.text.concepts.names import MAX_NAME_TOKENS, name_runs
 from app.text.concepts.stopwords import FUNCTION_WORDS
-from app.text.concepts.words import Token, normalise, tokens
+from app.text.concepts.words import Token, lexeme, normalise, tokens
 
 _SPLITTING: Final = frozenset({"and", "und", "y", "e", "et", "for", "upon"})
 _EXTENDING: Final = frozenset({"and", "for", "on", "of", "the"})
@@ -88,7 +88,7 @@ def _split_at_slash(token: Token) -> Iterator[Token]:
         return
     start = token.start
     for part in token.text.split("/"):
-        yield Token(part, start, start + len(part), token.script)
+        yield Token(lexeme(part), start, start + len(part))
         start += len(part) + 1
 
 

@@ -11,6 +11,7 @@ from app.retrieval.contract import PassageRow, WorkspaceRef
 from app.retrieval.lazy.selection import Mention, select_mentions
 from app.retrieval.lazy.store import add_passages, add_version, remove_version
 from app.retrieval.store.postings import TermCounts, count_terms, write_postings
+from app.text.concepts.words import sentences
 
 _BATCH = 500
 
@@ -53,9 +54,11 @@ class ConceptIndex:
 
 
 def _analyse(title: str, passages: Sequence[PassageRow]) -> list[_Analysis]:
+    """Each passage is read once, for its concepts and for its terms."""
     found = []
     for passage in passages:
-        mentions = select_mentions(title, passage.heading_path, passage.text)
-        surfaces = json.dumps([mention.surface for mention in mentions])
-        found.append(_Analysis(mentions, count_terms(title, passage.heading_path, passage.text), surfaces))
+        read = sentences(passage.text)
+        mentions = select_mentions(title, passage.heading_path, read)
+        terms = count_terms(title, passage.heading_path, [token for sentence in read for token in sentence.tokens])
+        found.append(_Analysis(mentions, terms, json.dumps([mention.surface for mention in mentions])))
     return found

@@ -4,12 +4,13 @@ The order decides nothing but which concepts a smaller budget leaves out, so it 
 and a query can read up to the rank it likes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from functools import lru_cache
+from typing import NamedTuple
 
 from app.retrieval.lazy.parameters import CASELESS_CAP, MAX_RANK, NAME_CAP, WORD_FILL
-from app.text.concepts.extraction import Concept, ConceptKind, extract_concepts
-from app.text.sentences import split_sentences
+from app.text.concepts.extraction import Concept, ConceptKind, concepts_of, extract_concepts
+from app.text.concepts.words import Sentence
 
 MAX_SENTENCES = 62  # bits of a bigint besides the title's and the sign
 
@@ -20,29 +21,13 @@ _IN_FIRST = 1 << 4
 _RANK_SHIFT = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A concept as one passage holds it."""
+class Mention(NamedTuple):
+    """A concept as one passage holds it, in the form in which it is stored."""
 
     key: int
-    kind: ConceptKind
-    in_title: bool
-    is_title: bool
-    in_first_sentence: bool
-    rank: int  # of selection, from 0, below MAX_RANK
-    sentences: int  # bit 0: title, bit i: sentence i, from 1
+    flags: int  # what of it stands in a posting, in 15 bits: see the functions below
+    sentences: int  # bit 0: title and headings, bit i: sentence i, from 1
     surface: str
-
-    @property
-    def flags(self) -> int:
-        """What of it stands in a posting, in 15 bits."""
-        return (
-            self.kind
-            | (_IN_TITLE if self.in_title else 0)
-            | (_IS_TITLE if self.is_title else 0)
-            | (_IN_FIRST if self.in_first_sentence else 0)
-            | self.rank << _RANK_SHIFT
-        )
 
 
 def is_title(flags: int) -> bool:
@@ -63,50 +48,56 @@ def rank_of(flags: int) -> int:
     return flags >> _RANK_SHIFT
 
 
-def select_mentions(title: str, heading_path: Sequence[str], passage: str) -> list[Mention]:
+def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[Sentence]) -> list[Mention]:
     """The concepts kept of a passage, best rank first."""
-    sentences = split_sentences(passage)
-    concepts = extract_concepts(sentences, title)
-    above = {concept.key for concept in extract_concepts(heading_path)} if heading_path else set[int]()
-    return [
-        Mention(
-            key=concept.key,
-            kind=concept.kind,
-            in_title=concept.in_title or concept.key in above,
-            is_title=concept.is_title,
-            in_first_sentence=bool(concept.sentences) and concept.sentences[0] == 0,
-            rank=rank,
-            sentences=_mask(concept, is_above=concept.in_title or concept.key in above),
-            surface=concept.surface,
-        )
-        for rank, concept in _ranked(concepts, above)
-    ]
+    concepts = concepts_of(passage, title)
+    above = _heading_keys(tuple(heading_path))
+    mentions = []
+    for rank, concept in _ranked(concepts, above):
+        flags = concept.kind | rank << _RANK_SHIFT
+        mask = 0
+        if concept.in_title or concept.key in above:
+            flags |= _IN_TITLE
+            mask = 1
+        if concept.is_title:
+            flags |= _IS_TITLE
+        held = concept.sentences
+        if held and held[0] == 0:
+            flags |= _IN_FIRST
+        for sentence in held:
+            if sentence < MAX_SENTENCES:
+                mask |= 2 << sentence
+        mentions.append(Mention(concept.key, flags, mask, concept.surface))
+    return mentions
 
 
-def _ranked(concepts: Sequence[Concept], above: set[int]) -> list[tuple[int, Concept]]:
-    def is_above(concept: Concept) -> bool:
-        return concept.in_title or concept.key in above
+@lru_cache(maxsize=1024)
+def _heading_keys(heading_path: tuple[str, ...]) -> frozenset[int]:
+    return frozenset(concept.key for concept in extract_concepts(heading_path))
 
-    caseless = [concept for concept in concepts if concept.is_caseless and not concept.is_title]
-    words = [c for c in concepts if c.kind is ConceptKind.WORD and not c.is_caseless and not c.is_title]
-    names = [c for c in concepts if c.is_title or (not c.is_caseless and c.kind is not ConceptKind.WORD)]
-    names.sort(key=lambda c: (not is_above(c), c.kind, -c.tf, c.sentences[:1], c.normal))
-    caseless.sort(key=lambda c: (not is_above(c), -c.tf, -len(c.normal), c.normal))
-    words.sort(key=lambda c: (not is_above(c), -len(c.normal), c.normal))
-    ranked = [(place, concept) for place, concept in enumerate(names[:NAME_CAP])]
-    ranked += [(place * MAX_RANK // CASELESS_CAP, concept) for place, concept in enumerate(caseless[:CASELESS_CAP])]
+
+def _ranked(concepts: Sequence[Concept], above: Set[int]) -> list[tuple[int, Concept]]:
+    names, caseless, words = [], [], []
+    for concept in concepts:
+        is_below = not (concept.in_title or concept.key in above)
+        normal = concept.normal
+        if concept.is_title or (not concept.is_caseless and concept.kind is not ConceptKind.WORD):
+            names.append((is_below, concept.kind, -concept.tf, concept.sentences[:1], normal, concept))
+        elif concept.is_caseless:
+            caseless.append((is_below, -concept.tf, -len(normal), normal, concept))
+        else:
+            words.append((is_below, -len(normal), normal, concept))
+    names.sort()
+    caseless.sort()
+    ranked = [(place, found[-1]) for place, found in enumerate(names[:NAME_CAP])]
+    ranked += [(place * MAX_RANK // CASELESS_CAP, found[-1]) for place, found in enumerate(caseless[:CASELESS_CAP])]
     # Plain words tell little; they only fill what a passage without names leaves empty.
-    room = max(0, WORD_FILL - len(ranked))
-    ranked += [
-        (place * MAX_RANK // WORD_FILL, concept) for place, concept in enumerate(words[:room], start=len(ranked))
-    ]
+    taken = len(ranked)
+    if taken < WORD_FILL:
+        words.sort()
+        ranked += [
+            (place * MAX_RANK // WORD_FILL, found[-1])
+            for place, found in enumerate(words[: WORD_FILL - taken], start=taken)
+        ]
     ranked.sort(key=lambda item: (item[0], item[1].normal))
     return ranked
-
-
-def _mask(concept: Concept, *, is_above: bool) -> int:
-    mask = 1 if is_above else 0
-    for sentence in concept.sentences:
-        if sentence < MAX_SENTENCES:
-            mask |= 1 << (sentence + 1)
-    return mask

@@ -79,21 +79,11 @@ SELECT asked.key, found.ids, found.flags
 
 
 @dataclass(frozen=True)
-class StoredMention:
-    """A concept of a stored passage; `flags` as in `selection`."""
-
-    key: int
-    flags: int
-    sentences: int
-    surface: str
-
-
-@dataclass(frozen=True)
 class SeedPassage:
     """A passage with its concepts and what stands above it."""
 
     passage_id: int
-    mentions: tuple[StoredMention, ...]
+    mentions: tuple[Mention, ...]
     title: str
     heading_path: tuple[str, ...]
     text: str
@@ -174,7 +164,7 @@ async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[in
     return {
         row.passage_id: SeedPassage(
             passage_id=row.passage_id,
-            mentions=tuple(map(StoredMention, row.keys, row.flags, row.sentences, row.surfaces)),
+            mentions=tuple(map(Mention, row.keys, row.flags, row.sentences, row.surfaces)),
             title=row.title,
             heading_path=tuple(row.heading_path),
             text=row.text,

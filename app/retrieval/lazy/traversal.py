@@ -22,8 +22,8 @@ from app.retrieval.lazy.parameters import (
     Flavour,
 )
 from app.retrieval.lazy.ranking import lift
-from app.retrieval.lazy.selection import is_prominent, is_title, kind_of, rank_of
-from app.retrieval.lazy.store import Postings, SeedPassage, StoredMention
+from app.retrieval.lazy.selection import Mention, is_prominent, is_title, kind_of, rank_of
+from app.retrieval.lazy.store import Postings, SeedPassage
 from app.text.concepts.terms import terms
 from app.text.sentences import split_sentences
 
@@ -100,12 +100,12 @@ def activate(
 
 
 def _overlaps(question: Question, start: SeedPassage) -> list[float]:
-    """By bit of `StoredMention.sentences`: what stands above the passage first, then its sentences."""
+    """By bit of `Mention.sentences`: what stands above the passage first, then its sentences."""
     above = "\n".join([start.title, *start.heading_path])
     return [question.overlap(sentence) for sentence in [above, *split_sentences(start.text)]]
 
 
-def _strength(question: Question, mention: StoredMention, overlaps: Sequence[float]) -> float:
+def _strength(question: Question, mention: Mention, overlaps: Sequence[float]) -> float:
     held = [overlap for bit, overlap in enumerate(overlaps) if mention.sentences >> bit & 1]
     strength = KIND_WEIGHTS[kind_of(mention.flags)]
     strength *= math.sqrt(OVERLAP_FLOOR + (1 - OVERLAP_FLOOR) * max(held, default=0.0))

@@ -1,19 +1,20 @@
 """Words of scripts without capitals: Arabic, Hebrew, Hindi, Korean, and those that are written without spaces."""
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 
 import rjieba
 
 from app.text.concepts.stopwords import STOP_WORDS
-from app.text.concepts.words import Script, Token, normalise
+from app.text.concepts.words import Lexeme, Script, normalise
 
 MIN_SPACED_CHARS = 3
 MIN_CJK_CHARS = 2
 MIN_THAI_CHARS = 3  # one syllable with its vowel sign
 _PIECE_CHARS = 3
+_CACHED_WORDS = 65_536
 _THAI_OR_NOT = re.compile("(?P<thai>[\u0e00-\u0e7f]+)|[^\u0e00-\u0e7f]+")
 _ARABIC = re.compile("^[\u0600-\u06ff]")
 _HANGUL = re.compile("^[\uac00-\ud7af]")
@@ -28,25 +29,36 @@ _HIRAGANA = re.compile("^[\u3041-\u309f]")
 _KATAKANA = re.compile("^[\u30a1-\u30ff\u31f0-\u31ff]")
 
 
-def caseless_words(token: Token) -> Iterator[str]:
+def caseless_words(lexeme: Lexeme) -> Sequence[str]:
     """The words of a caseless token that are worth a concept of their own, as written."""
-    if token.script is Script.CASELESS:
-        word = stem(token.text)
-        minimum = _MIN_KOREAN_STEM if _HANGUL.match(word) else MIN_SPACED_CHARS
-        if len(word) >= minimum and not _is_stop(token.text, word):
-            yield word
-    elif token.script is Script.CJK:
-        for word in cjk_words(token.text):
-            if len(word) >= MIN_CJK_CHARS and not is_hiragana(word) and normalise(word) not in STOP_WORDS:
-                yield word
-    else:
-        for word in unspaced_words(token.text):
-            if len(word) >= MIN_THAI_CHARS and normalise(word) not in STOP_WORDS:
-                yield word
+    words = segments(lexeme)
+    if lexeme.script is Script.CASELESS:
+        return words
+    if lexeme.script is Script.CJK:
+        return [word for word in words if len(word) >= MIN_CJK_CHARS and _is_cjk_concept(word)]
+    return [word for word in words if len(word) >= MIN_THAI_CHARS and normalise(word) not in STOP_WORDS]
 
 
-def _is_stop(*forms: str) -> bool:
-    return any(normalise(form) in STOP_WORDS for form in forms)
+def segments(lexeme: Lexeme) -> Sequence[str]:
+    """The words of a caseless token as written; cut once, which is what takes longest in a script without spaces."""
+    if lexeme.words is None:
+        if lexeme.script is Script.CASELESS:
+            lexeme.words = _spaced_word(lexeme.text)
+        else:
+            lexeme.words = tuple(cjk_words(lexeme.text) if lexeme.script is Script.CJK else unspaced_words(lexeme.text))
+    return lexeme.words
+
+
+def _spaced_word(text: str) -> tuple[str, ...]:
+    word = stem(text)
+    minimum = _MIN_KOREAN_STEM if _HANGUL.match(word) else MIN_SPACED_CHARS
+    is_stop = normalise(text) in STOP_WORDS or normalise(word) in STOP_WORDS
+    return (word,) if len(word) >= minimum and not is_stop else ()
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _is_cjk_concept(word: str) -> bool:
+    return not is_hiragana(word) and normalise(word) not in STOP_WORDS
 
 
 def stem(word: str) -> str:

@@ -5,16 +5,16 @@ How many concepts of a passage are kept is decided by the lazy index.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 
 from app.text.concepts.caseless import caseless_words
-from app.text.concepts.names import MAX_NAME_TOKENS, NameRun, is_identifier, name_runs, parts
+from app.text.concepts.names import MAX_NAME_TOKENS, NameRun, name_runs, parts
 from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
-from app.text.concepts.words import Script, Token, normalise, tokens
+from app.text.concepts.words import Lexeme, Script, Sentence, Token, normalise, tokens
 
 MIN_WORD_CHARS = 4
 MIN_NUMBER_DIGITS = 3
@@ -32,30 +32,27 @@ class ConceptKind(IntEnum):
     PHRASE = 3  # consecutive words of a query; never stored
 
 
-@dataclass(frozen=True, slots=True)
+_KINDS = tuple(ConceptKind)
+# Kinds of tokens beside those of concepts.
+_CASELESS, _NOTHING = 8, 9
+_POSSESSIVES = ("'s", "’s")
+# Normal form, key where it is known, surface, kind, whether it is from a script without capitals.
+_Mention = tuple[str, int | None, str, ConceptKind, bool]
+
+
+@dataclass(slots=True)
 class Concept:
-    """One concept of a text."""
+    """One concept of a text. Not frozen: it is filled while the text is read, and a passage has dozens."""
 
     key: int  # signed 64 bits
     normal: str
     surface: str  # as first written
     kind: ConceptKind
-    sentences: tuple[int, ...]  # indexes of the sentences that hold it, ascending; empty if only the title does
-    tf: int  # occurrences in the sentences
-    in_title: bool
-    is_title: bool  # the whole title is this concept
-    is_caseless: bool  # from a script without capitals, where names cannot be told from words
-
-
-@dataclass(slots=True)
-class _Draft:
-    surface: str
-    kind: ConceptKind
-    is_caseless: bool
-    sentences: dict[int, None] = field(default_factory=dict)
-    tf: int = 0
+    is_caseless: bool = False  # from a script without capitals, where names cannot be told from words
+    sentences: tuple[int, ...] = ()  # indexes of those that hold it, ascending; empty if only the title does
+    tf: int = 0  # occurrences in the sentences
     in_title: bool = False
-    is_title: bool = False
+    is_title: bool = False  # the whole title is this concept
 
 
 @lru_cache(maxsize=131_072)
@@ -71,27 +68,32 @@ def title_text(title: str) -> str:
 
 def extract_concepts(sentences: Sequence[str], title: str = "") -> list[Concept]:
     """The concepts of a text in order of first appearance, those of the title first."""
-    drafts: dict[str, _Draft] = {}
-    name = title_text(title)
-    for form in _title_forms(name):
-        drafts[normalise(form)[:MAX_CONCEPT_CHARS]] = _Draft(
-            form, ConceptKind.NAME, is_caseless=False, in_title=True, is_title=True
-        )
-    if drafts:
-        for surface, kind, caseless in _mentions(name):
-            _note(drafts, surface, kind, caseless).in_title = True
+    return concepts_of([Sentence(sentence, tokens(sentence)) for sentence in sentences], title)
+
+
+def concepts_of(sentences: Iterable[Sentence], title: str = "") -> list[Concept]:
+    """As `extract_concepts`, for sentences whose tokens are known."""
+    found: dict[str, Concept] = {}
+    for normal, key, surface, kind, is_caseless, is_title in _title_mentions(title):
+        concept = found.get(normal)
+        if concept is None:
+            found[normal] = Concept(key, normal, surface, kind, is_caseless, (), 0, True, is_title)
+        elif kind < concept.kind:
+            concept.kind = kind
     for index, sentence in enumerate(sentences):
-        for surface, kind, caseless in _mentions(sentence):
-            draft = _note(drafts, surface, kind, caseless)
-            draft.sentences[index] = None
-            draft.tf += 1
-    return [
-        Concept(
-            concept_key(normal), normal, draft.surface, draft.kind, tuple(draft.sentences), draft.tf,
-            draft.in_title, draft.is_title, draft.is_caseless,
-        )
-        for normal, draft in drafts.items()
-    ]  # fmt: skip
+        here = (index,)
+        for normal, known_key, surface, kind, is_caseless in _mentions(sentence):
+            concept = found.get(normal)
+            if concept is None:
+                key = known_key or concept_key(normal)
+                found[normal] = Concept(key, normal, surface, kind, is_caseless, here, 1)
+                continue
+            if kind < concept.kind:
+                concept.kind = kind
+            concept.tf += 1
+            if concept.sentences[-1:] != here:
+                concept.sentences += here
+    return list(found.values())
 
 
 def query_concepts(query: str) -> list[Concept]:
@@ -105,86 +107,119 @@ def query_concepts(query: str) -> list[Concept]:
         normal = normalise(surface)
         if normal not in known:
             known.add(normal)
-            concepts.append(
-                Concept(concept_key(normal), normal, surface, ConceptKind.PHRASE, (0,), 1, False, False, False)
-            )
+            concepts.append(Concept(concept_key(normal), normal, surface, ConceptKind.PHRASE, sentences=(0,), tf=1))
     return concepts
+
+
+@lru_cache(maxsize=1024)
+def _title_mentions(title: str) -> tuple[tuple[str, int, str, ConceptKind, bool, bool], ...]:
+    """The concepts of a title as (normal, key, surface, kind, from a script without capitals, is the title)."""
+    name = title_text(title)
+    whole = [(normal_form(form), form) for form in _title_forms(name)]
+    mentions = [(normal, concept_key(normal), form, ConceptKind.NAME, False, True) for normal, form in whole]
+    if whole:
+        mentions += [
+            (normal, concept_key(normal), surface, kind, is_caseless, False)
+            for normal, _, surface, kind, is_caseless in _mentions(Sentence(name, tokens(name)))
+        ]
+    return tuple(mentions)
 
 
 def _title_forms(name: str) -> Iterator[str]:
     """A title as it stands, and without its article, for texts speak of ``The Silver Tide`` as ``Silver Tide`` too."""
     if normalise(name):
         yield name
-    first = next(tokens(name), None)
-    if first is not None and first.start == 0 and normalise(first.text) in FUNCTION_WORDS:
+    first = next(iter(tokens(name)), None)
+    if first is not None and first.start == 0 and first.lexeme.normal in FUNCTION_WORDS:
         rest = name[first.end :].strip()
         if rest and any(char.isalnum() for char in rest):
             yield rest
 
 
-def _note(drafts: dict[str, _Draft], surface: str, kind: ConceptKind, is_caseless: bool) -> _Draft:
-    normal = normalise(surface)[:MAX_CONCEPT_CHARS]
-    draft = drafts.get(normal)
-    if draft is None:
-        draft = drafts[normal] = _Draft(surface, kind, is_caseless)
-    elif kind < draft.kind:
-        draft.kind = kind
-    return draft
+def normal_form(surface: str) -> str:
+    """What a concept is told apart by."""
+    return normalise(surface)[:MAX_CONCEPT_CHARS]
 
 
-def _mentions(sentence: str) -> Iterator[tuple[str, ConceptKind, bool]]:
-    """Every mention in a sentence as (surface, kind, from a script without capitals)."""
-    found = list(tokens(sentence))
+def _mentions(sentence: Sentence) -> list[_Mention]:
+    """Every mention in a sentence, names first."""
+    found = sentence.tokens
+    mentions: list[_Mention] = []
     in_names: set[int] = set()
-    for run in name_runs(sentence, found):
-        for surface in _names(sentence, run):
-            yield surface, ConceptKind.NAME, False
-            in_names.update(token.start for token in run.tokens)
-    for token in found:
-        if token.script is not Script.CASED:
-            for word in caseless_words(token):
-                yield word, ConceptKind.WORD, True
-        elif token.start not in in_names and (kind := _plain_kind(token.text)) is not None:
-            yield token.text, kind, False
+    for run in name_runs(sentence.text, found):
+        names = _names(sentence.text, run)
+        if names:
+            mentions += names
+            in_names.update([token[1] for token in run.tokens])
+    for lexeme, start, _ in found:
+        kind = lexeme.kind
+        if kind is None:
+            kind = lexeme.kind = _kind(lexeme)
+        if kind == _NOTHING:
+            continue
+        if kind == _CASELESS:
+            mentions += [(normal_form(word), None, word, ConceptKind.WORD, True) for word in caseless_words(lexeme)]
+        elif start not in in_names:
+            mentions.append((*_whole(lexeme), _KINDS[kind], False))
+    return mentions
 
 
-def _names(sentence: str, run: NameRun) -> Iterator[str]:
+def _whole(lexeme: Lexeme) -> tuple[str, int, str]:
+    """Normal form, key and surface of a token as a concept of its own."""
+    if lexeme.key is None:
+        lexeme.key = concept_key(lexeme.normal[:MAX_CONCEPT_CHARS])
+    return lexeme.normal[:MAX_CONCEPT_CHARS], lexeme.key, lexeme.text
+
+
+def _names(sentence: str, run: NameRun) -> list[_Mention]:
     """The whole run and its parts; nothing for a single plain word that only stands at the start of a sentence."""
-    if len(run.tokens) == 1 and run.starts_sentence and not is_identifier(run.tokens[0].text):
-        return
-    pieces = parts(run.tokens)
-    if len(run.tokens) <= MAX_NAME_TOKENS:
-        yield _surface(sentence, run.tokens)
-    if len(pieces) > 1 or len(run.tokens) > MAX_NAME_TOKENS:
+    found, starts_sentence = run
+    if len(found) == 1:
+        first = found[0][0]
+        if starts_sentence and not first.is_identifier:
+            return []
+        return (
+            [_name(sentence, found)]
+            if first.text.endswith(_POSSESSIVES)
+            else [(*_whole(first), ConceptKind.NAME, False)]
+        )
+    names = [_name(sentence, found)] if len(found) <= MAX_NAME_TOKENS else []
+    pieces = parts(found)
+    if len(pieces) > 1 or len(found) > MAX_NAME_TOKENS:
         for piece in pieces:
             is_name = len(piece) > 1 or len(piece[0].text) > 1
-            if len(piece) <= MAX_NAME_TOKENS and is_name and normalise(piece[0].text) not in STOP_WORDS:
-                yield _surface(sentence, piece)
+            if len(piece) <= MAX_NAME_TOKENS and is_name and piece[0][0].normal not in STOP_WORDS:
+                names.append(_name(sentence, piece))
+    return names
 
 
-def _surface(sentence: str, run: Sequence[Token]) -> str:
-    text = sentence[run[0].start : run[-1].end]
-    return text[:-2] if text.endswith(("'s", "’s")) else text
+def _name(sentence: str, run: Sequence[Token]) -> _Mention:
+    surface = sentence[run[0][1] : run[-1][2]]
+    if surface.endswith(_POSSESSIVES):
+        surface = surface[:-2]
+    return normal_form(surface), None, surface, ConceptKind.NAME, False
 
 
-@lru_cache(maxsize=65_536)
-def _plain_kind(text: str) -> ConceptKind | None:
-    """What a cased token outside any name is: an identifier, a number or a word; None where it is not worth keeping."""
-    if is_identifier(text):
+def _kind(lexeme: Lexeme) -> int:
+    """What a token outside any name is: `_CASELESS`, or an identifier, a number or a word, or not worth keeping."""
+    if lexeme.script is not Script.CASED:
+        return _CASELESS
+    if lexeme.is_identifier:
         return ConceptKind.NAME
+    text = lexeme.text
     if not any(char.isalpha() for char in text):
         is_number = sum(char.isdecimal() for char in text) >= MIN_NUMBER_DIGITS
-        return ConceptKind.NUMBER if is_number else None
-    return ConceptKind.WORD if len(text) >= MIN_WORD_CHARS and normalise(text) not in STOP_WORDS else None
+        return ConceptKind.NUMBER if is_number else _NOTHING
+    return ConceptKind.WORD if len(text) >= MIN_WORD_CHARS and lexeme.normal not in STOP_WORDS else _NOTHING
 
 
 def _phrases(query: str) -> Iterator[str]:
     found = [token for token in tokens(query) if token.script in (Script.CASED, Script.CASELESS)]
     for start, first in enumerate(found):
-        if normalise(first.text) in STOP_WORDS:
+        if first.lexeme.normal in STOP_WORDS:
             continue
         for end in range(start + 1, min(start + _MAX_PHRASE_TOKENS, len(found))):
             if not query[found[end - 1].end : found[end].start].isspace():
                 break
-            if normalise(found[end].text) not in STOP_WORDS:
+            if found[end].lexeme.normal not in STOP_WORDS:
                 yield query[first.start : found[end].end]

@@ -1,11 +1,10 @@
 """Runs of capitalised words in scripts that have capitals: the names of a sentence."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
 
 from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
-from app.text.concepts.words import Script, Token, normalise
+from app.text.concepts.words import Token
 
 MAX_NAME_TOKENS = 7
 # fmt: off
@@ -23,31 +22,13 @@ _ROMANCE_WORDS = frozenset(
 )
 _MIN_ROMANCE_WORDS = 2
 _INITIAL_CHARS = 2
-_IDENTIFIER_CHARS = frozenset("_+#")
 
 
-@dataclass(frozen=True, slots=True)
-class NameRun:
+class NameRun(NamedTuple):
     """Consecutive tokens that form one name: the whole run first, then its parts between connectors."""
 
-    tokens: tuple[Token, ...]
+    tokens: Sequence[Token]
     starts_sentence: bool
-
-
-def is_capitalised(token: Token) -> bool:
-    """Whether a token of a cased script is written as a name: a capital first, or anywhere inside (``iPhone``)."""
-    return token.script is Script.CASED and (token.text[0].isupper() or is_identifier(token.text))
-
-
-@lru_cache(maxsize=65_536)
-def is_identifier(text: str) -> bool:
-    """Whether a token cannot be a plain word: letters with digits, a capital inside, or characters of program names."""
-    if text.isalpha() and text[1:].islower():
-        return False  # nearly every word, told apart fast
-    if not any(char.isalpha() for char in text):
-        return False
-    has_inner_capital = any(char.isupper() and text[index] not in "-'’" for index, char in enumerate(text[1:]))
-    return has_inner_capital or any(char.isdecimal() or char in _IDENTIFIER_CHARS for char in text)
 
 
 def name_runs(sentence: str, found: Sequence[Token]) -> Iterator[NameRun]:
@@ -56,28 +37,19 @@ def name_runs(sentence: str, found: Sequence[Token]) -> Iterator[NameRun]:
     ``found`` are the tokens of the sentence in order. Tokens of a run are joined by white space, `` & ``, or ``. `` after
     an initial; connectors such as ``of`` or ``von`` may stand inside.
     """
-    position = 0
-    while position < len(found):
-        if not is_capitalised(found[position]):
-            position += 1
+    end = 0
+    for position, token in enumerate(found):
+        if position < end or not token[0].is_capitalised:
             continue
         end = _run_end(sentence, found, position)
-        run = list(found[position:end])
-        starts_sentence = position == 0
-        droppable = FUNCTION_WORDS if starts_sentence else STOP_WORDS
-        while run and _is_dropped(run, droppable, found):
-            run.pop(0)
-            starts_sentence = False
-        if run:
-            yield from _without_loose_connectors(run, starts_sentence)
-        position = end
-
-
-def _without_loose_connectors(run: list[Token], starts_sentence: bool) -> Iterator[NameRun]:
-    while run and run[0].text in CONNECTORS:
-        run = run[1:]
-    if run:
-        yield NameRun(tuple(run), starts_sentence)
+        start = position
+        droppable = STOP_WORDS if position else FUNCTION_WORDS
+        while start < end and _is_dropped(found, start, end, droppable):
+            start += 1
+        while start < end and found[start][0].text in CONNECTORS:
+            start += 1
+        if start < end:
+            yield NameRun(found[start:end], starts_sentence=start == 0)
 
 
 def _run_end(sentence: str, found: Sequence[Token], start: int) -> int:
@@ -85,11 +57,11 @@ def _run_end(sentence: str, found: Sequence[Token], start: int) -> int:
     position = end
     connectors = 0
     while position < len(found) and _joins(sentence, found[position - 1], found[position]):
-        token = found[position]
+        lexeme = found[position][0]
         position += 1
-        if is_capitalised(token):
+        if lexeme.is_capitalised:
             end, connectors = position, 0
-        elif token.text in CONNECTORS and connectors < _MAX_CONNECTORS_IN_ROW:
+        elif lexeme.text in CONNECTORS and connectors < _MAX_CONNECTORS_IN_ROW:
             connectors += 1
         else:
             break
@@ -97,24 +69,25 @@ def _run_end(sentence: str, found: Sequence[Token], start: int) -> int:
 
 
 def _joins(sentence: str, left: Token, right: Token) -> bool:
-    gap = sentence[left.end : right.start]
-    if left.text.endswith(("'s", "’s")):
+    text = left[0].text
+    if text.endswith(("'s", "’s")):
         return False
+    gap = sentence[left[2] : right[1]]
     if gap == " " or gap.strip() == "&":
         return True
     if gap == ". ":
-        return len(left.text) <= _INITIAL_CHARS and left.text[0].isupper()
+        return len(text) <= _INITIAL_CHARS and text[0].isupper()
     return gap.isspace() and "\n" not in gap
 
 
-def _is_dropped(run: Sequence[Token], droppable: frozenset[str], sentence: Sequence[Token]) -> bool:
+def _is_dropped(sentence: Sequence[Token], start: int, end: int, droppable: frozenset[str]) -> bool:
     """Whether the first word of a run is a function word with a capital from its place, and no part of the name."""
-    word = normalise(run[0].text)
-    if word not in droppable or _is_acronym(run[0].text):
+    lexeme = sentence[start][0]
+    if lexeme.normal not in droppable or _is_acronym(lexeme.text):
         return False
-    if len(run) > 1 and word in _ROMANCE_ARTICLES:
+    if end - start > 1 and lexeme.normal in _ROMANCE_ARTICLES:
         # Los Angeles and La Paz keep theirs, unless the whole sentence is in such a language.
-        return sum(token.text in _ROMANCE_WORDS for token in sentence) >= _MIN_ROMANCE_WORDS
+        return sum(token[0].text in _ROMANCE_WORDS for token in sentence) >= _MIN_ROMANCE_WORDS
     return True
 
 
@@ -126,7 +99,7 @@ def parts(run: Sequence[Token]) -> list[tuple[Token, ...]]:
     """The stretches of a run between its connectors; just one when it has none."""
     found: list[list[Token]] = [[]]
     for token in run:
-        if token.text in CONNECTORS:
+        if token[0].text in CONNECTORS:
             found.append([])
         else:
             found[-1].append(token)

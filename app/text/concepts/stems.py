@@ -17,12 +17,13 @@ _ENDINGS = (
     (re.compile("^[\u0900-\u097f]"), _HINDI, 4),
     (re.compile("^[\u0600-\u06ff]"), _ARABIC, 5),
 )
+_LAST_OF_THEM = "\u097f"
 _MIN_STEM = 3
 
 
 def without_ending(normal: str) -> str:
     """A word in normal form without its ending, where its script is one of those above and enough of it is left."""
-    if normal.isascii():
+    if normal.isascii() or normal[0] > _LAST_OF_THEM:
         return normal
     for script, ending, shortest in _ENDINGS:
         if script.match(normal):

@@ -1,12 +1,12 @@
 """The terms under which full text search (BM25) finds a text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from app.text.concepts.caseless import cjk_words, stem, unspaced_words
+from app.text.concepts.caseless import cjk_words, segments, stem
 from app.text.concepts.stems import without_ending
 from app.text.concepts.stopwords import STOP_WORDS
-from app.text.concepts.words import Script, Token, normalise, tokens
+from app.text.concepts.words import Lexeme, Script, Token, normalise, tokens
 
 MAX_TERM_CHARS = 60
 _INNER_MARKS = re.compile(r"[’'\-_./+#&]+")
@@ -18,32 +18,44 @@ def terms(text: str) -> list[str]:
     Words in normal form for scripts with spaces (some without their endings), compound tokens also by their parts; words and pairs of characters for
     Chinese and Japanese; words for Thai. Each is at most ``MAX_TERM_CHARS`` long.
     """
-    found: list[str] = []
-    for token in tokens(text):
-        found.extend(without_ending(term)[:MAX_TERM_CHARS] for term in _terms(token) if term not in STOP_WORDS)
-    return found
+    return terms_of(tokens(text))
 
 
-def _terms(token: Token) -> Iterator[str]:
-    if token.script is Script.CJK:
-        yield from _cjk_terms(token.text)
-    elif token.script is Script.UNSPACED:
-        yield from unspaced_words(token.text)
-    elif token.script is Script.CASELESS:
-        yield normalise(stem(token.text))
-    else:
-        normal = normalise(token.text)
-        yield normal
-        if not normal.isalnum():
-            pieces = [piece for piece in _INNER_MARKS.split(normal) if piece]
-            yield from (piece for piece in pieces if piece != normal)
+def terms_of(found: Iterable[Token]) -> list[str]:
+    """As `terms`, for a text whose tokens are known."""
+    result: list[str] = []
+    for token in found:
+        lexeme = token[0]
+        known = lexeme.terms
+        if known is None:
+            known = lexeme.terms = tuple(_term(term) for term in _candidates(lexeme) if term not in STOP_WORDS)
+        result += known
+    return result
 
 
-def _cjk_terms(run: str) -> Iterator[str]:
-    normal = normalise(run)
+def _candidates(lexeme: Lexeme) -> Iterable[str]:
+    if lexeme.script is Script.CJK:
+        return _cjk_terms(lexeme)
+    if lexeme.script is Script.UNSPACED:
+        return segments(lexeme)
+    if lexeme.script is Script.CASELESS:
+        return [normalise(stem(lexeme.text))]
+    normal = lexeme.normal
+    if normal.isalnum():
+        return [normal]
+    return [normal, *(piece for piece in _INNER_MARKS.split(normal) if piece and piece != normal)]
+
+
+def _term(word: str) -> str:
+    return without_ending(word)[:MAX_TERM_CHARS]
+
+
+def _cjk_terms(run: Lexeme) -> Iterator[str]:
+    normal = run.normal
     if len(normal) == 1:
         yield normal
-    pairs = {normal[start : start + 2] for start in range(len(normal) - 1)}
-    for start in range(len(normal) - 1):
-        yield normal[start : start + 2]
-    yield from (word for word in cjk_words(normal) if len(word) > 1 and word not in pairs)
+    pairs = [normal[start : start + 2] for start in range(len(normal) - 1)]
+    yield from pairs
+    known = set(pairs)
+    words = segments(run) if normal == run.text else cjk_words(normal)
+    yield from (word for word in words if len(word) > 1 and word not in known)

@@ -1,14 +1,17 @@
 """Tokens of a text in any script and their normal form: what concepts, search terms and keywords are built from.
 
-Pure and deterministic. Which words matter is decided in ``extraction`` and ``stopwords``.
+Pure and deterministic. Which words matter is decided in ``extraction`` and ``stopwords``. What is known of a spelling by
+itself is found once and cached, for most words of a text were seen before.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
+
+from app.text.sentences import split_sentences
 
 
 class Script(Enum):
@@ -20,29 +23,66 @@ class Script(Enum):
     UNSPACED = "unspaced"  # no spaces: Thai, Lao, Burmese, Khmer
 
 
+class Lexeme:
+    """What a token's spelling says, wherever it stands. The last four are found by other modules when they are asked for."""
+
+    __slots__ = ("is_capitalised", "is_identifier", "key", "kind", "normal", "script", "terms", "text", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.normal = _normalise(text)
+        self.script = script_of(text)
+        self.is_identifier = self.script is Script.CASED and is_identifier(text)
+        # A capital first, or anywhere inside (``iPhone``).
+        self.is_capitalised = self.is_identifier or (self.script is Script.CASED and text[0].isupper())
+        self.key: int | None = None
+        self.kind: int | None = None
+        self.terms: Sequence[str] | None = None
+        self.words: Sequence[str] | None = None  # of a token in a script without capitals
+
+
 class Token(NamedTuple):
     """A run of word characters: ``text[start:end]`` of the text it was found in."""
 
-    text: str
+    lexeme: Lexeme
     start: int
     end: int
-    script: Script
+
+    @property
+    def text(self) -> str:
+        return self.lexeme.text
+
+    @property
+    def script(self) -> Script:
+        return self.lexeme.script
 
 
-_CJK = "\u3005\u3007\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+class Sentence(NamedTuple):
+    """A sentence with its tokens, so that it is read once for all that is made of it."""
+
+    text: str
+    tokens: Sequence[Token]
+
+
+_CJK = "\u3005\u3007\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_RARE_CJK = "\U00020000-\U0003ffff"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_CJK_ONE = re.compile(f"[{_CJK}]")
+_CJK_ONE = re.compile(f"[{_CJK}{_RARE_CJK}]")
 _UNSPACED_ONE = re.compile(f"[{_UNSPACED}]")
 _CASED_ONE = re.compile("[A-Za-z\u00aa\u00ba-\u058f\u1c80-\u1c8f\u1d00-\u1fff\u2c60-\u2dff\ua640-\ua7ff\uff21-\uff5a]")
 
 
-def _word_class() -> str:
+_LAST_CASED = "\u058f"  # up to here all letters are of scripts that have capitals
+_BMP_LAST = "\uffff"
+
+
+def _word_class(last: str) -> str:
     """The inside of a character class: letters, digits and the marks that combine with them, scripts without spaces left out.
 
     Python's ``\\w`` leaves combining marks out, which would cut every Hindi word at its vowel signs.
     """
     ranges: list[list[int]] = []
-    for code in range(0x30, 0x20000):
+    for code in range(0x30, ord(last) + 1):
         char = chr(code)
         is_word = char.isalnum() or unicodedata.category(char) in ("Mn", "Mc") or code in (0x200C, 0x200D)
         if not is_word or _CJK_ONE.match(char) or _UNSPACED_ONE.match(char):
@@ -54,31 +94,99 @@ def _word_class() -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
 
 
-_WORD = _word_class()
-_TOKEN = re.compile(
-    f"[{_CJK}]+|[{_UNSPACED}]+|"
-    rf"[{_WORD}]+(?:(?:[’'\-_./+#&]|(?<=\d),(?=\d\d\d(?!\d)))[{_WORD}]+)*[+#]*",
-)
+def _token_pattern(cjk: str, word: str) -> re.Pattern[str]:
+    return re.compile(
+        f"[{cjk}]+|[{_UNSPACED}]+|"
+        rf"[{word}]+(?:(?:[’'\-_./+#&]|(?<=\d),(?=\d\d\d(?!\d)))[{word}]+)*[+#]*"
+    )
+
+
+# Three times the same pattern: a class that goes beyond the first plane of Unicode is several times slower.
+_ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+(?:(?:['\-_./+#&]|(?<=\d),(?=\d\d\d(?!\d)))[0-9A-Za-z]+)*[+#]*")
+_BMP_TOKEN = _token_pattern(_CJK, _word_class(_BMP_LAST))
+_TOKEN = _token_pattern(_CJK + _RARE_CJK, _word_class("\U0001ffff"))
+_MARKS_BEHIND = ".,;:!?)"
 _FRENCH_ELISION = re.compile("^(?:[ldjnsmtc]|[Ll]|[Qq]u)['’](?=..)")
 _POSSESSIVE = re.compile("['’ʼ]s$")
+_APOSTROPHE = re.compile("['’ʼ]")
 _LATIN_ACCENTS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _ARABIC_MARKS = re.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u200c\u200d]")
 _ARABIC_LETTERS = str.maketrans(
     {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ة": "ه", "ى": "ي", "ё": "е", "ک": "ك", "ی": "ي"}
 )
-_OTHER_DIGITS = re.compile(r"[^\x00-\x7f]")
+_OTHER_DIGITS = re.compile(r"(?![0-9])\d")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d)")
+_IDENTIFIER_CHARS = frozenset("_+#")
 _CACHED_CHARS = 64
 _CACHED_WORDS = 65_536
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """The tokens of ``text`` in order. A token is a whole run for scripts without spaces, and a word for all others."""
-    for match in _TOKEN.finditer(text):
+def sentences(text: str) -> list[Sentence]:
+    """The sentences of ``text``. No token crosses their ends, so their tokens together are those of the text."""
+    return [Sentence(sentence, tokens(sentence)) for sentence in split_sentences(text)]
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of ``text`` in order. A token is a whole run for scripts without spaces, and a word for all others.
+
+    No token holds a space, so each stretch between spaces can be looked up by itself.
+    """
+    found = []
+    position = 0
+    for stretch in text.split(" "):
+        if stretch:
+            pieces = _short_pieces(stretch) if len(stretch) <= _CACHED_CHARS else _pieces(stretch)
+            for lexeme, start, end in pieces:
+                found.append(Token(lexeme, position + start, position + end))
+        position += len(stretch) + 1
+    return found
+
+
+def _pieces(stretch: str) -> tuple[tuple[Lexeme, int, int], ...]:
+    return tuple(_iterate_pieces(stretch))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _short_pieces(stretch: str) -> tuple[tuple[Lexeme, int, int], ...]:
+    return tuple(_iterate_pieces(stretch))
+
+
+def _iterate_pieces(stretch: str) -> Iterator[tuple[Lexeme, int, int]]:
+    last = max(stretch)
+    # Most stretches are one word, with a mark behind it at most.
+    word = stretch if stretch[-1] not in _MARKS_BEHIND else stretch[:-1]
+    if last <= _LAST_CASED and word.isalpha():
+        yield lexeme(word), 0, len(word)
+        return
+    if last <= "\x7f":
+        pattern = _ASCII_TOKEN
+    else:
+        pattern = _BMP_TOKEN if last <= _BMP_LAST else _TOKEN
+    for match in pattern.finditer(stretch):
         found, start = match.group(), match.start()
         if not found.isalpha() and (elided := _FRENCH_ELISION.match(found)):
             found, start = found[elided.end() :], start + elided.end()
-        yield Token(found, start, match.end(), Script.CASED if found.isascii() else script_of(found))
+        yield lexeme(found), start, match.end()
+
+
+def lexeme(text: str) -> Lexeme:
+    """What is known of a token by its text."""
+    return _short_lexeme(text) if len(text) <= _CACHED_CHARS else Lexeme(text)
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _short_lexeme(text: str) -> Lexeme:
+    return Lexeme(text)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a token cannot be a plain word: letters with digits, a capital inside, or characters of program names."""
+    if text.isalpha() and text[1:].islower():
+        return False  # nearly every word, told apart fast
+    if not any(char.isalpha() for char in text):
+        return False
+    has_inner_capital = any(char.isupper() and text[index] not in "-'’" for index, char in enumerate(text[1:]))
+    return has_inner_capital or any(char.isdecimal() or char in _IDENTIFIER_CHARS for char in text)
 
 
 def script_of(token: str) -> Script:
@@ -106,13 +214,18 @@ def normalise(text: str) -> str:
 def _normalise(text: str) -> str:
     if text.isascii():
         text = text.lower()
+        if text.isalpha():
+            return text
     else:
         text = unicodedata.normalize("NFKD", text).casefold()
         text = _ARABIC_MARKS.sub("", _LATIN_ACCENTS.sub("", text))
         text = unicodedata.normalize("NFKC", text).translate(_ARABIC_LETTERS)
         text = _OTHER_DIGITS.sub(_ascii_digit, text)
-    text = " ".join(_POSSESSIVE.sub("", part) for part in text.split())
-    return _THOUSANDS.sub("", text)
+    parts = text.split()
+    if _APOSTROPHE.search(text):
+        parts = [_POSSESSIVE.sub("", part) for part in parts]
+    text = " ".join(parts)
+    return _THOUSANDS.sub("", text) if "," in text else text
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
@@ -121,5 +234,4 @@ def _normalise_short(text: str) -> str:
 
 
 def _ascii_digit(match: re.Match[str]) -> str:
-    digit = unicodedata.decimal(match.group(), None)
-    return match.group() if digit is None else str(digit)
+    return str(unicodedata.decimal(match.group()))

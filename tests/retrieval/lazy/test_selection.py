@@ -2,10 +2,15 @@
 
 from app.retrieval.lazy import selection
 from app.retrieval.lazy.parameters import CASELESS_CAP, MAX_RANK, NAME_CAP, WORD_FILL
-from app.retrieval.lazy.selection import Mention, is_prominent, is_title, kind_of, rank_of, select_mentions
+from app.retrieval.lazy.selection import Mention, is_prominent, is_title, kind_of, rank_of
 from app.text.concepts.extraction import ConceptKind
+from app.text.concepts.words import sentences
 
 TEXT = "Marie Curie discovered radium in 1898. She worked with Pierre Curie in Paris. The laboratory was cold."
+
+
+def select_mentions(title: str, heading_path: tuple[str, ...], passage: str) -> list[Mention]:
+    return selection.select_mentions(title, heading_path, sentences(passage))
 
 
 def by_surface(mentions: list[Mention]) -> dict[str, Mention]:
@@ -17,30 +22,26 @@ def test_names_numbers_and_words_are_kept_with_the_sentences_that_hold_them() ->
     assert found["Marie Curie"].sentences == 0b10
     assert found["Paris"].sentences == 0b100
     assert found["laboratory"].sentences == 0b1000
-    assert found["1898"].kind is ConceptKind.NUMBER
-    assert found["radium"].kind is ConceptKind.WORD
+    assert kind_of(found["1898"].flags) == ConceptKind.NUMBER
+    assert kind_of(found["radium"].flags) == ConceptKind.WORD
 
 
 def test_title_and_headings_mark_the_concepts_of_a_passage() -> None:
     found = by_surface(select_mentions("Marie Curie (physicist)", ("Discovery of radium",), TEXT))
-    assert found["Marie Curie"].is_title
+    assert is_title(found["Marie Curie"].flags)
     assert found["Marie Curie"].sentences == 0b11
-    assert found["radium"].in_title
-    assert not found["radium"].is_title
-    assert not found["Paris"].in_title
-
-
-def test_flags_of_a_posting_say_what_the_mention_says() -> None:
-    for mention in select_mentions("Marie Curie", (), TEXT):
-        assert is_title(mention.flags) == mention.is_title
-        assert is_prominent(mention.flags) == (mention.in_title or mention.in_first_sentence)
-        assert kind_of(mention.flags) == mention.kind
-        assert rank_of(mention.flags) == mention.rank
-        assert 0 <= mention.flags < 2**15
+    assert found["radium"].sentences & 1
+    assert is_prominent(found["radium"].flags)
+    assert not is_title(found["radium"].flags)
+    assert not found["Paris"].sentences & 1
+    assert not is_prominent(found["Paris"].flags)
 
 
 def test_names_come_before_plain_words_and_the_title_first() -> None:
-    ranks = {surface: mention.rank for surface, mention in by_surface(select_mentions("Marie Curie", (), TEXT)).items()}
+    ranks = {
+        surface: rank_of(mention.flags)
+        for surface, mention in by_surface(select_mentions("Marie Curie", (), TEXT)).items()
+    }
     assert ranks["Marie Curie"] == 0
     assert max(ranks["Paris"], ranks["Pierre Curie"], ranks["1898"]) < min(ranks["radium"], ranks["laboratory"])
 
@@ -54,9 +55,10 @@ def test_caps_hold_for_each_kind_and_ranks_stay_on_one_scale() -> None:
     assert len(select_mentions("", (), words)) == WORD_FILL
     assert 0 < len(select_mentions("", (), chinese)) <= CASELESS_CAP
     for text in (names, words, chinese):
-        ranks = [mention.rank for mention in select_mentions("", (), text)]
+        ranks = [rank_of(mention.flags) for mention in select_mentions("", (), text)]
         assert ranks == sorted(ranks)
         assert ranks[-1] < MAX_RANK
+        assert all(0 <= mention.flags < 2**15 for mention in select_mentions("", (), text))
 
 
 def test_more_sentences_than_a_mask_has_bits_do_not_break_it() -> None:

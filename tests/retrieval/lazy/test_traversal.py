@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.retrieval.lazy.parameters import FLAVOURS, TITLE_BONUS
-from app.retrieval.lazy.selection import Mention, select_mentions
-from app.retrieval.lazy.store import Postings, SeedPassage, StoredMention
+from app.retrieval.lazy.selection import select_mentions
+from app.retrieval.lazy.store import Postings, SeedPassage
 from app.retrieval.lazy.traversal import (
     Question,
     Walk,
@@ -17,15 +17,17 @@ from app.retrieval.lazy.traversal import (
     rarity,
     seed_weights,
 )  # fmt: skip
-from app.text.concepts.extraction import ConceptKind, concept_key, query_concepts
+from app.text.concepts.extraction import concept_key, query_concepts
 from app.text.concepts.terms import terms
+from app.text.concepts.words import sentences
 
 BALANCED = FLAVOURS["lazy-balanced"]
-PLAIN, TITLE = 0, Mention(0, ConceptKind.NAME, True, True, False, 0, 1, "").flags
+PLAIN = 0
+TITLE = select_mentions("Paris", (), [])[0].flags
 
 
 def seed(passage_id: int, title: str, text: str) -> SeedPassage:
-    mentions = tuple(StoredMention(m.key, m.flags, m.sentences, m.surface) for m in select_mentions(title, (), text))
+    mentions = tuple(select_mentions(title, (), sentences(text)))
     return SeedPassage(passage_id, mentions, title, (), text)
 
 

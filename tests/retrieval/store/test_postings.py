@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.retrieval.store import postings
 from app.retrieval.store.postings import K1, B, LexicalResult, count_terms, search_terms
 from app.text.concepts.terms import terms
+from app.text.concepts.words import tokens
 from tests.retrieval.corpora import Corpus
 
 PLACES = {
@@ -94,7 +95,7 @@ async def test_untrusted_passages_do_not_crowd_out_trusted_ones(corpus: Corpus) 
 
 
 async def test_headings_and_title_count_for_the_passages_under_them() -> None:
-    counted = count_terms("Annual report", ("Fleet", "Vessels"), "Two were sold.")
+    counted = count_terms("Annual report", ("Fleet", "Vessels"), tokens("Two were sold."))
     assert counted.counts["fleet"] == counted.counts["vessels"] == counted.counts["report"] == 1
     assert counted.length == sum(counted.counts.values()) == len(counted.keys)
 
@@ -118,4 +119,4 @@ async def test_another_tenant_cannot_write_under_the_number_of_the_workspace(
     thief = replace(other_corpus.ref, number=corpus.ref.number)
     with pytest.raises(Exception, match="row-level security"):
         async with other_corpus.database.tenant(thief.tenant_id) as session:
-            await postings.write_postings(session, thief, {1: count_terms("", (), "planted words")})
+            await postings.write_postings(session, thief, {1: count_terms("", (), tokens("planted words"))})
