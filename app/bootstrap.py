@@ -125,7 +125,9 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             workspaces=WorkspaceOpener(database, ModelProfiles(database, settings.secret_key), models),
             leases=WorkspaceLeases(database, settings.lease_seconds),
             graph=graph,
-            searches=SearchRegistry({"lazy": LazySearch(database), "graph": graph.search}),
+            searches=SearchRegistry(
+                {"lazy": LazySearch(database, cache_bytes=settings.lazy_cache_bytes), "graph": graph.search}
+            ),
             tokens=_token_verifier(settings, database, issuer_client),
         )
 

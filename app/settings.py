@@ -73,6 +73,9 @@ class Settings(BaseSettings):
     graph_store: Literal["units", "stock"] = Field(
         default="units", description="`stock`: LightRAG's own storages, which write as they go."
     )
+    lazy_cache_bytes: int = Field(
+        default=64 * 2**20, ge=0, description="What a process remembers of lazy and baseline queries; 0: nothing."
+    )
     engine_instances: int = Field(default=16, ge=1, description="LightRAG instances kept open in a process.")
     worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
     shutdown_grace_seconds: float = Field(default=20, ge=0)

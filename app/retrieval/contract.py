@@ -18,6 +18,7 @@ from app.db.base import TenantId, WorkspaceId
 from app.db.session import TenantSession
 from app.errors import AppError
 from app.providers.contract import ChatModel, EmbeddingModel
+from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
 from app.retrieval.errors import (
     EngineOff,
     GraphWriteFailed,
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 Engine = Literal["lazy", "graph"]
+Vector = NDArray[Any]
 GRAPH_MODES = ("naive", "local", "global", "hybrid", "mix")
 LAZY_MODES = ("lazy", "lazy-fast", "lazy-balanced", "lazy-wide")
 BASELINE_MODES = ("baseline",)
@@ -90,6 +92,7 @@ class EngineWorkspace:
     embedding: EmbeddingModel
     vector_suffix: str
     chat: ChatModel | None
+    corpus_version: int | None = None  # when it was opened; None forbids to cache
 
 
 @dataclass(frozen=True)
@@ -235,16 +238,20 @@ class Keywords:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """One question. Token budgets of the graph count the text of the evidence; the context has budgets of its own."""
+    """One question. Token budgets of the graph count the text of the evidence; the context has budgets of its own.
+
+    `top_k` None is what the mode returns by itself: `DEFAULT_TOP_K`, or the budget of a lazy mode.
+    """
 
     query: str
     mode: str
-    top_k: int = 10
+    top_k: int | None = None
     graph_top_k: int = 40
     max_entity_tokens: int = 6000
     max_relation_tokens: int = 8000
     keywords: Keywords | Literal["llm"] | None = None
     include_partial: bool = False
+    budgets: LazyBudgets = NO_BUDGETS
 
 
 @dataclass(frozen=True)
@@ -320,6 +327,3 @@ class Search(Protocol):
     """Answers the modes of one engine with evidence; only trusted versions are used."""
 
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult: ...
-
-
-Vector = NDArray[Any]

@@ -159,6 +159,13 @@ async def test_evidence_is_there_whether_it_fits_into_the_context_or_not(
         ({"keywords": "rules"}, 422, "validation_error"),
         ({"keywords": {"mid": []}}, 422, "validation_error"),
         ({"keywords": "llm", "mode": "lazy"}, 422, "keywords_not_used"),
+        ({"relevance_budget": 8, "mode": "mix"}, 422, "budgets_not_used"),
+        ({"preset": "showcase", "mode": "baseline"}, 422, "budgets_not_used"),
+        ({"preset": "cheap", "mode": "lazy"}, 422, "validation_error"),
+        ({"relevance_budget": 129, "mode": "lazy"}, 422, "validation_error"),
+        ({"seed_k": 0, "mode": "lazy"}, 422, "validation_error"),
+        ({"max_context_chunks": 101, "mode": "lazy"}, 422, "validation_error"),
+        ({"max_concepts_per_chunk": 41, "mode": "lazy"}, 422, "validation_error"),
     ],
 )
 async def test_a_question_that_cannot_be_answered_is_refused(
@@ -166,6 +173,44 @@ async def test_a_question_that_cannot_be_answered_is_refused(
 ) -> None:
     response = await client.post(url, json={"query": QUESTION, **body})
     assert (response.status_code, response.json()["code"]) == (status, code), response.text
+
+
+async def test_budgets_of_a_lazy_mode_are_those_of_the_request(
+    client: httpx.AsyncClient, url: str, document: Any
+) -> None:
+    told = (await ask(client, url, mode="lazy-wide", seed_k=3, max_context_chunks=1, preset="showcase"))["details"]
+    limits = {name: budget["limit"] for name, budget in told["budgets"].items()}
+    assert limits == {
+        "relevance_budget": 64, "seed_k": 3, "max_context_chunks": 1, "max_concepts_per_chunk": 32,
+    }  # fmt: skip
+    assert len(told["passages"]) == 1
+    assert told["llm_index_calls"] == 0
+
+
+@pytest.mark.parametrize("mode", ["lazy", "baseline"])
+async def test_a_remembered_answer_is_never_stale(
+    client: httpx.AsyncClient,
+    tenancy: Tenancy,
+    workspace_id: WorkspaceId,
+    url: str,
+    document: Any,
+    index: Index,
+    mode: str,
+) -> None:
+    async def titles() -> tuple[bool, set[str]]:
+        answer = await ask(client, url, mode=mode)
+        return answer["details"]["cache"]["hit"], {found["title"] for found in answer["evidence"]["passages"]}
+
+    assert await titles() == (False, {"Supply"})
+    assert await titles() == (True, {"Supply"})
+    assert (await ask(client, url, mode=mode))["usage"]["embedding_calls"] == 0
+    added = await upload_text(client, workspace_id, "The seals of the Tideline Sensor came from Lagos.", title="Seals")
+    await index(tenancy, added)
+    assert await titles() == (False, {"Supply", "Seals"})
+    assert (await client.patch(added["links"]["self"], json={"title": "Seals of 2024"})).status_code == 200
+    assert await titles() == (False, {"Supply", "Seals of 2024"})
+    await client.delete(document["links"]["self"])
+    assert await titles() == (False, {"Seals of 2024"})
 
 
 async def test_an_unknown_mode_is_answered_with_the_modes(client: httpx.AsyncClient, url: str) -> None:

@@ -140,6 +140,8 @@ class Purger:
             await self._ports.lazy_index.remove(session, facts.ref, facts.version_id)
             await repository.remove_version(facts.version_id)
             await repository.remove_blobs(keys)
+            # How rare a word or a concept is has changed.
+            await IngestionRepository(session).bump_corpus(facts.ref.workspace_id)
 
     async def _remove_rows(self, ref: WorkspaceRef, document_id: UUID) -> None:
         """Originals first: a crash in between leaves rows, by which the purge is found and repeated."""
@@ -153,3 +155,4 @@ class Purger:
                 await repository.remove_version(version_id)
             await repository.remove_blobs(keys)
             await repository.remove_document(document_id)
+            await IngestionRepository(session).bump_corpus(ref.workspace_id)

@@ -15,7 +15,15 @@ from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepositor
 from app.domain.workspaces.service import refuse_deleting
 from app.errors import Invalid
 from app.providers.usage import UsageMeter, meter_usage
-from app.retrieval.contract import MODES, EngineWorkspace, Keywords, SearchRequest, SearchResult
+from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
+from app.retrieval.contract import (
+    LAZY_MODES,
+    MODES,
+    EngineWorkspace,
+    Keywords,
+    SearchRequest,
+    SearchResult,
+)
 from app.retrieval.registry import SearchRegistry
 from app.text.tokens import count_tokens
 
@@ -27,19 +35,27 @@ class KeywordsNotUsed(Invalid):
     title = "The mode takes no keywords"
 
 
+class BudgetsNotUsed(Invalid):
+    """Budgets steer the lazy modes; the mode of this query has no use for them."""
+
+    code = "budgets_not_used"
+    title = "The mode takes no budgets"
+
+
 @dataclass(frozen=True)
 class Question:
-    """What was asked. `mode` None is the workspace's default; budgets are in tokens of the rendered context."""
+    """What was asked. `mode` None is the workspace's default, `top_k` None the mode's; token budgets are of the context."""
 
     query: str
     mode: str | None
-    top_k: int
+    top_k: int | None
     graph_top_k: int
     max_entity_tokens: int
     max_relation_tokens: int
     max_total_tokens: int
     keywords: Keywords | Literal["llm"] | None
     include_partial: bool
+    budgets: LazyBudgets = NO_BUDGETS
 
 
 @dataclass(frozen=True)
@@ -63,7 +79,7 @@ class QueryService:
     async def ask(self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question) -> Answer:
         """No transaction is open while a model is asked.
 
-        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff or KeywordsNotUsed.
+        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed or BudgetsNotUsed.
         """
         started = time.perf_counter()
         async with self._database.tenant(tenant_id) as session:
@@ -121,6 +137,8 @@ def _search_request(record: WorkspaceRecord, question: Question) -> SearchReques
     mode = record.row.default_mode if question.mode is None else question.mode
     if question.keywords is not None and MODES.get(mode, "graph") != "graph":
         raise KeywordsNotUsed(f"The mode {mode!r} takes no keywords; leave them out.", mode=mode)
+    if question.budgets != NO_BUDGETS and mode in MODES and mode not in LAZY_MODES:
+        raise BudgetsNotUsed(f"The mode {mode!r} takes no budgets of the lazy modes; leave them out.", mode=mode)
     return SearchRequest(
         query=question.query,
         mode=mode,
@@ -130,6 +148,7 @@ def _search_request(record: WorkspaceRecord, question: Question) -> SearchReques
         max_relation_tokens=question.max_relation_tokens,
         keywords=question.keywords,
         include_partial=question.include_partial,
+        budgets=question.budgets,
     )
 
 

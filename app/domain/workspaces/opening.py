@@ -44,6 +44,7 @@ class WorkspaceOpener:
             embedding=self._factory.embedding(embedding),
             vector_suffix=embedding.table_suffix or "",
             chat=self._factory.chat(chat) if chat else None,
+            corpus_version=record.corpus_version,
         )
 
     async def _profile(self, profile_id: UUID) -> ModelProfile:

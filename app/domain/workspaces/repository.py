@@ -22,6 +22,7 @@ class WorkspaceRecord:
     row: Workspace
     embedding_model: str
     chat_model: str | None
+    corpus_version: int = 0
 
 
 class WorkspaceRepository(TenantRepository):
@@ -33,7 +34,7 @@ class WorkspaceRepository(TenantRepository):
         found = (await self.session.execute(query)).one_or_none()
         if found is None:
             raise WorkspaceNotFound.of(workspace_id)
-        return WorkspaceRecord(found[0], found[1], found[2])
+        return WorkspaceRecord(found[0], found[1], found[2], found[3])
 
     async def list(
         self, *, only: UUID | None, after: tuple[datetime, UUID] | None, limit: int
@@ -44,7 +45,7 @@ class WorkspaceRepository(TenantRepository):
             query = query.where(Workspace.id == only)
         if after is not None:
             query = query.where(tuple_(Workspace.created_at, Workspace.id) > tuple_(*after))
-        return [WorkspaceRecord(row[0], row[1], row[2]) for row in await self.session.execute(query)]
+        return [WorkspaceRecord(row[0], row[1], row[2], row[3]) for row in await self.session.execute(query)]
 
     async def name_is_taken(self, name: str) -> bool:
         return await self.session.scalar(self.rows(Workspace, Workspace.name == name)) is not None
@@ -65,9 +66,13 @@ class WorkspaceRepository(TenantRepository):
             raise UnknownModel(f"There is no {role} model {name!r}.", model=name, role=role, known=sorted(known))
         return known[name]
 
-    def _records(self) -> "Select[Workspace, str, str]":
+    def _records(self) -> "Select[Workspace, str, str, int]":
         return (
-            select(Workspace, EmbeddingProfile.name, ChatProfile.name)
+            select(Workspace, EmbeddingProfile.name, ChatProfile.name, CorpusVersion.version)
+            .join(
+                CorpusVersion,
+                (CorpusVersion.tenant_id == Workspace.tenant_id) & (CorpusVersion.workspace_id == Workspace.id),
+            )
             .join(EmbeddingProfile, EmbeddingProfile.id == Workspace.embedding_profile_id)
             .outerjoin(ChatProfile, ChatProfile.id == Workspace.chat_profile_id)
             .where(Workspace.tenant_id == self.session.tenant_id)

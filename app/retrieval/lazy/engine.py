@@ -4,25 +4,22 @@ No model is asked but the workspace's embedding, once for the question.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from app.db.session import Database, TenantSession
 from app.providers.contract import Vectors
-from app.retrieval.contract import (
-    EngineWorkspace,
-    PassageEvidence,
-    SearchRequest,
-    SearchResult,
-    UnknownMode,
-    WorkspaceRef,
-)
+from app.retrieval.budgets import DEFAULT_TOP_K
+from app.retrieval.contract import EngineWorkspace, PassageEvidence, SearchRequest, SearchResult, WorkspaceRef
+from app.retrieval.lazy.budgets import flavour_of
+from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
 from app.retrieval.lazy.explanation import Trail, explain, sources_of
-from app.retrieval.lazy.parameters import DEFAULT_FLAVOUR, FLAVOURS, LEG_SIZE, Flavour
+from app.retrieval.lazy.parameters import LEG_SIZE, Flavour
 from app.retrieval.lazy.ranking import Legs, final_scores, fuse
-from app.retrieval.lazy.store import load_postings, load_seeds
-from app.retrieval.lazy.traversal import Question, Walk, activate, choose, expand, next_front, seed_weights
+from app.retrieval.lazy.store import Postings, load_postings, load_seeds
+from app.retrieval.lazy.traversal import Activation, Question, activate, choose, expand, next_front, seed_weights
 from app.retrieval.store.passages import load_evidence
 from app.retrieval.store.postings import search_terms
 from app.retrieval.store.vectors import PassageVectors
@@ -39,23 +36,39 @@ class Stopwatch:
     def stage(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
         yield
-        self.stages[name] = round((time.perf_counter() - started) * 1000, 3)
+        self.stages[name] = _milliseconds_since(started)
 
 
 class LazySearch:
-    """A `Search` over the lazy index."""
+    """A `Search` over the lazy index. What was found is remembered within `cache_bytes` for as long as the corpus stands."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, cache_bytes: int = 0) -> None:
         self._database = database
+        self._cache = SearchCache.of_bytes(cache_bytes)
 
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult:
         """The best passages of trusted versions; without any only where no leg finds anything, which a note then says.
 
         Raises `UnknownMode` for a mode of another engine.
         """
-        flavour = FLAVOURS.get(DEFAULT_FLAVOUR if request.mode == "lazy" else request.mode)
-        if flavour is None and request.mode != "baseline":
-            raise UnknownMode(f"'{request.mode}' is not a mode of the lazy engine", mode=request.mode)
+        flavour = flavour_of(request)
+        key = evidence_key(workspace, request)
+        if key is None or self._cache.evidence.is_off:
+            return await self._search(workspace, request, flavour)
+        started = time.perf_counter()
+        found, is_hit = await self._cache.evidence.get(
+            key, lambda: self._search(workspace, request, flavour), evidence_bytes
+        )
+        if not is_hit:
+            return found
+        cache = {**found.details["cache"], "hit": True}
+        return replace(
+            found, stage_ms={"cache": _milliseconds_since(started)}, details={**found.details, "cache": cache}
+        )
+
+    async def _search(
+        self, workspace: EngineWorkspace, request: SearchRequest, flavour: Flavour | None
+    ) -> SearchResult:
         clock = Stopwatch()
         with clock.stage("embedding"):
             query = (await workspace.embedding.embed([request.query], role="query"))[0]
@@ -64,10 +77,11 @@ class LazySearch:
             trail, scores = None, legs.fused
             if flavour is not None:
                 with clock.stage("graph"):
-                    trail = await _walk(session, workspace.ref, request.query, legs, flavour)
+                    trail = await self._walk(session, workspace, request.query, legs, flavour)
                 scores = final_scores(legs.fused, trail.walk.masses, trail.seeds)
+            wanted = (request.top_k or DEFAULT_TOP_K) if flavour is None else flavour.returned
             with clock.stage("passages"):
-                found = await _load(session, workspace.ref, scores, request)
+                found = await _load(session, workspace.ref, scores, request, wanted)
         sources = sources_of(legs, None if trail is None else trail.walk)
         passages = tuple(
             replace(passage, score=scores[passage.passage_id], sources=sources[passage.passage_id]) for passage in found
@@ -76,8 +90,45 @@ class LazySearch:
             passages,
             stage_ms=clock.stages,
             notes=() if passages else ("No passage of the workspace matches the question.",),
-            details=explain(legs, trail, [passage.passage_id for passage in passages]),
+            details=explain(legs, trail, [passage.passage_id for passage in passages], workspace.corpus_version),
         )
+
+    async def _walk(
+        self, session: TenantSession, workspace: EngineWorkspace, query: str, legs: Legs, flavour: Flavour
+    ) -> Trail:
+        """From the seeds over their concepts to the passages that share them, as many hops as the flavour has."""
+        concepts = query_concepts(query)
+        question = Question(legs.lexical.idf, frozenset(concept.key for concept in concepts))
+        trail = Trail(flavour, concepts, list(legs.fused)[: flavour.seeds])
+        weights = seed_weights(legs.fused, trail.seeds)
+        for _ in range(flavour.hops if trail.seeds else 0):
+            starts = await load_seeds(session, workspace.ref, list(weights))
+            activations = activate(question, [starts[start] for start in weights if start in starts], weights, flavour)
+            postings = await self._postings(session, workspace, activations, flavour, trail)
+            used = {visit.key for visit in trail.walk.visits}
+            expand(trail.walk, choose(activations, postings, legs.lexical.corpus_passages, flavour, used), postings)
+            weights = next_front(trail.walk, legs.fused, trail.seeds)
+        return trail
+
+    async def _postings(
+        self,
+        session: TenantSession,
+        workspace: EngineWorkspace,
+        activations: Sequence[Activation],
+        flavour: Flavour,
+        trail: Trail,
+    ) -> Postings:
+        ref = workspace.ref
+        scope = None
+        if workspace.corpus_version is not None:
+            scope = (ref.tenant_id, ref.number, workspace.corpus_version, flavour.max_df)
+        keys = [activation.key for activation in activations]
+        postings, remembered = await postings_through(
+            self._cache.postings, scope, keys, partial(load_postings, session, ref, max_df=flavour.max_df)
+        )
+        trail.probed += len(keys)
+        trail.remembered += remembered
+        return postings
 
 
 async def _search_legs(
@@ -94,36 +145,21 @@ async def _search_legs(
     return fuse(lexical, dense)
 
 
-async def _walk(session: TenantSession, ref: WorkspaceRef, query: str, legs: Legs, flavour: Flavour) -> Trail:
-    """From the seeds over their concepts to the passages that share them, as many hops as the flavour has."""
-    concepts = query_concepts(query)
-    question = Question(legs.lexical.idf, frozenset(concept.key for concept in concepts))
-    seeds = list(legs.fused)[: flavour.seeds]
-    walk = Walk()
-    weights = seed_weights(legs.fused, seeds)
-    for _ in range(flavour.hops if seeds else 0):
-        starts = await load_seeds(session, ref, list(weights))
-        activations = activate(question, [starts[start] for start in weights if start in starts], weights, flavour)
-        postings = await load_postings(
-            session, ref, [activation.key for activation in activations], max_df=flavour.max_df
-        )
-        used = {visit.key for visit in walk.visits}
-        expand(walk, choose(activations, postings, legs.lexical.corpus_passages, flavour, used), postings)
-        weights = next_front(walk, legs.fused, seeds)
-    return Trail(flavour, concepts, seeds, walk)
-
-
 async def _load(
-    session: TenantSession, ref: WorkspaceRef, scores: Mapping[int, float], request: SearchRequest
+    session: TenantSession, ref: WorkspaceRef, scores: Mapping[int, float], request: SearchRequest, wanted: int
 ) -> list[PassageEvidence]:
-    """The best passages within both limits; the graph may have reached some that are not trusted, which are skipped."""
+    """The best passages; the graph may have reached some that are not trusted, which are skipped."""
     found: list[PassageEvidence] = []
     ids = list(scores)
-    step = 2 * request.top_k
+    step = 2 * wanted
     for start in range(0, len(ids), step):
         found += await load_evidence(
             session, ref, ids[start : start + step], engine="lazy", include_partial=request.include_partial
         )
-        if len(found) >= request.top_k:
+        if len(found) >= wanted:
             break
-    return found[: request.top_k]
+    return found[:wanted]
+
+
+def _milliseconds_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)

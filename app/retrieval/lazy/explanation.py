@@ -1,7 +1,7 @@
 """Says why each passage came, as plain data for the answer's `details` and `sources`. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.retrieval.contract import Source
@@ -13,14 +13,21 @@ from app.text.concepts.extraction import Concept, ConceptKind
 _SHOWN_BRIDGES = 3
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trail:
     """How the concept graph was walked for one question."""
 
     flavour: Flavour
     concepts: Sequence[Concept]  # of the question
     seeds: Sequence[int]
-    walk: Walk
+    walk: Walk = field(default_factory=Walk)
+    probed: int = 0  # concepts whose postings were looked up
+    remembered: int = 0  # of these, how many a cache knew
+
+    @property
+    def relevance_tests(self) -> int:
+        """How often the relevance of a concept or of a passage was computed."""
+        return self.probed + len(self.walk.masses)
 
 
 def sources_of(legs: Legs, walk: Walk | None) -> dict[int, tuple[Source, ...]]:
@@ -39,35 +46,56 @@ def sources_of(legs: Legs, walk: Walk | None) -> dict[int, tuple[Source, ...]]:
     return found
 
 
-def explain(legs: Legs, trail: Trail | None, shown: Sequence[int]) -> dict[str, Any]:
+def explain(legs: Legs, trail: Trail | None, shown: Sequence[int], corpus_version: int | None) -> dict[str, Any]:
     """The engine's own account of an answer: budgets and their use, concepts, and the reason for each passage in `shown`."""
+    lexical = legs.lexical
+    cache: dict[str, Any] = {"hit": False, "corpus_version": corpus_version}
     details: dict[str, Any] = {
         "llm_index_calls": 0,
-        "corpus_passages": legs.lexical.corpus_passages,
+        "index": {"passages": lexical.corpus_passages, "terms": lexical.corpus_terms},
         "lexical_share": legs.lexical_share,
-        "term_coverage": legs.lexical.coverage,
+        "term_coverage": lexical.coverage,
+        "cache": cache,
     }
     if trail is None:
         return details
-    seeds = set(trail.seeds)
+    flavour, walk = trail.flavour, trail.walk
+    cache["concepts"] = {"hits": trail.remembered, "misses": trail.probed - trail.remembered}
     return details | {
         "question_concepts": [c.surface for c in trail.concepts if c.kind is not ConceptKind.PHRASE],
-        "visited_concepts": [_visit(visit) for visit in trail.walk.visits],
+        "visited_concepts": [_visit(visit) for visit in walk.visits],
+        "relevance_tests": trail.relevance_tests,
         "budgets": {
-            "seed_k": {"limit": trail.flavour.seeds, "used": len(trail.seeds)},
-            "relevance_budget": {"limit": trail.flavour.concepts * trail.flavour.hops, "used": len(trail.walk.visits)},
-            "max_concepts_per_chunk": trail.flavour.max_concepts_per_passage,
-            "hops": trail.flavour.hops,
+            "relevance_budget": {"limit": flavour.concepts, "hops": flavour.hops, "used": len(walk.visits)},
+            "seed_k": {"limit": flavour.seeds, "used": len(trail.seeds)},
+            "max_context_chunks": {"limit": flavour.returned, "used": len(shown)},
+            "max_concepts_per_chunk": {"limit": flavour.max_concepts_per_passage},
         },
-        "passages": [
-            {
-                "passage_id": passage_id,
-                "is_seed": passage_id in seeds,
-                "bridges": _bridges(trail.walk, passage_id),
-            }
-            for passage_id in shown
-        ],
+        "passages": [_reason(trail, passage_id) for passage_id in shown],
     }
+
+
+def _reason(trail: Trail, passage_id: int) -> dict[str, Any]:
+    return {
+        "passage_id": passage_id,
+        "is_seed": passage_id in trail.seeds,
+        "bridges": _bridges(trail.walk, passage_id),
+        "path": _path(trail, passage_id),
+    }
+
+
+def _path(trail: Trail, passage_id: int) -> list[dict[str, Any]]:
+    """The strongest way here: a seed, then in turn a concept and the passage that it led to; empty without one."""
+    path: list[dict[str, Any]] = [{"passage_id": passage_id}]
+    here = passage_id
+    for _ in range(trail.flavour.hops):
+        reasons = trail.walk.reasons.get(here, ())
+        if not reasons or (path[1:] and here in trail.seeds):
+            break
+        visit = max(reasons, key=lambda reason: (reason[0], -reason[1].key))[1]
+        here = next(start for start in visit.starts if start != here)
+        path = [{"passage_id": here}, {"concept": visit.surface}, *path]
+    return path if len(path) > 1 else []
 
 
 def _visit(visit: Visit) -> dict[str, Any]:

@@ -38,21 +38,29 @@ FRONT_SKIPS_SEEDS: Final = 3
 FRONT_FLOOR: Final = 0.3
 
 
+# --- Looking up ---
+PROBES_PER_CONCEPT: Final = 8  # concepts whose postings are looked up for each that is expanded
+
+
 @dataclass(frozen=True)
 class Flavour:
     """The budgets of one mode: cost knobs rather than steps of quality."""
 
     seeds: int
-    concepts: int  # expanded
+    concepts: int  # expanded in each hop
     max_concepts_per_passage: int  # highest selection rank read
+    returned: int  # passages
     max_df: int  # a concept in more passages than this leads nowhere
-    probes: int  # concepts whose postings are looked up
     hops: int
+
+    @property
+    def probes(self) -> int:
+        return PROBES_PER_CONCEPT * self.concepts
 
 
 FLAVOURS: Final[Mapping[str, Flavour]] = {
-    "lazy-fast": Flavour(seeds=4, concepts=8, max_concepts_per_passage=24, max_df=32, probes=64, hops=1),
-    "lazy-balanced": Flavour(seeds=8, concepts=16, max_concepts_per_passage=32, max_df=64, probes=128, hops=1),
-    "lazy-wide": Flavour(seeds=12, concepts=24, max_concepts_per_passage=40, max_df=64, probes=192, hops=2),
+    "lazy-fast": Flavour(seeds=4, concepts=8, max_concepts_per_passage=24, returned=4, max_df=32, hops=1),
+    "lazy-balanced": Flavour(seeds=8, concepts=16, max_concepts_per_passage=32, returned=8, max_df=64, hops=1),
+    "lazy-wide": Flavour(seeds=12, concepts=24, max_concepts_per_passage=40, returned=12, max_df=64, hops=2),
 }
 DEFAULT_FLAVOUR: Final = "lazy-balanced"

@@ -14,6 +14,7 @@ from lightrag.operate import extract_keywords_only
 from lightrag.query_validation import QueryValidationError, validate_rag_query
 
 from app.db.session import Database
+from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.contract import (
     EngineWorkspace,
     Keywords,
@@ -224,11 +225,11 @@ def chunk_of(engine_id: str) -> Chunk | None:
 
 
 def _chunks_wanted(request: SearchRequest, factor: int) -> int:
-    return max(MIN_CHUNKS, 2 * request.top_k) * factor
+    return max(MIN_CHUNKS, 2 * (request.top_k or DEFAULT_TOP_K)) * factor
 
 
 def _is_enough(request: SearchRequest, judged: Judged) -> bool:
-    has_passages = sum(map(len, judged.passages.values())) >= request.top_k
+    has_passages = sum(map(len, judged.passages.values())) >= (request.top_k or DEFAULT_TOP_K)
     if request.mode == "naive":
         return has_passages
     return has_passages and len(judged.entities) >= request.graph_top_k and len(judged.relations) >= request.graph_top_k
@@ -252,7 +253,7 @@ def _result(
         lambda found: f"{found.source} {found.target} {found.keywords} {found.description}",
         request.max_relation_tokens,
     )
-    passages = ranked[: request.top_k]
+    passages = ranked[: (request.top_k or DEFAULT_TOP_K)]
     if not (judged.entities or judged.relations or passages):
         notes.append("nothing in the workspace matches this question")
     return SearchResult(

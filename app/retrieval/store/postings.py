@@ -39,7 +39,8 @@ SELECT :workspace, key, passage_id, frequency, length
 # OFFSET 0 keeps each term's postings one range of the primary key, read without touching the table.
 _SEARCH = f"""
 WITH size AS (
-  SELECT GREATEST(sum(passages), 1) AS passages, GREATEST(sum(terms) / GREATEST(sum(passages), 1), 1) AS length
+  SELECT GREATEST(sum(passages), 1) AS passages, GREATEST(sum(terms) / GREATEST(sum(passages), 1), 1) AS length,
+         COALESCE(sum(terms), 0)::bigint AS terms
     FROM lazy_versions WHERE workspace = :workspace
 ), probed AS MATERIALIZED (
   SELECT asked.key, probe.df
@@ -66,6 +67,7 @@ WITH size AS (
 )
 SELECT found.*, hit.*
   FROM (SELECT (SELECT count(*) FROM scored) AS seen, (SELECT passages FROM size)::bigint AS corpus,
+               (SELECT terms FROM size) AS terms,
                ARRAY(SELECT key FROM probed ORDER BY key) AS keys, ARRAY(SELECT df FROM probed ORDER BY key) AS dfs,
                ARRAY(SELECT key FROM chosen ORDER BY key) AS used) found
   LEFT JOIN (
@@ -98,6 +100,7 @@ class LexicalResult:
     hits: tuple[Hit, ...] = ()
     coverage: float = 0.0
     corpus_passages: int = 0
+    corpus_terms: int = 0  # repeated ones counted
     idf: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -165,6 +168,7 @@ async def search_terms(
         hits=tuple(Hit(row.passage_id, row.score) for row in hits),
         coverage=hits[0].mass / mass if hits else 0.0,
         corpus_passages=head.corpus,
+        corpus_terms=head.terms,
         idf=idf,
     )
 

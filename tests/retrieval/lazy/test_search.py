@@ -61,7 +61,9 @@ async def test_an_answer_says_why_each_passage_came(corpus: Corpus) -> None:
     assert "Silver Tide" in result.details["question_concepts"]
     assert "Ottokar Venlund" in [visit["concept"] for visit in result.details["visited_concepts"]]
     assert result.details["budgets"]["seed_k"] == {"limit": 4, "used": 4}
-    assert result.details["corpus_passages"] == len(FILMS)
+    assert result.details["index"]["passages"] == len(FILMS)
+    assert reason["path"] == [{"passage_id": first}, {"concept": "Ottokar Venlund"}, {"passage_id": found.passage_id}]
+    assert result.details["relevance_tests"] >= len(result.details["visited_concepts"])
     assert set(result.stage_ms) == {"embedding", "vectors", "terms", "graph", "passages"}
 
 
@@ -85,7 +87,7 @@ async def test_a_question_of_nearly_nothing_or_of_far_too_much_is_answered(
 ) -> None:
     """Case C34."""
     await fill(corpus, FILMS)
-    assert len((await ask(corpus, query, mode)).passages) == 10
+    assert len((await ask(corpus, query, mode, top_k=10)).passages) == 10
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -49,7 +49,7 @@ def test_concepts_beside_the_words_of_the_question_are_strongest() -> None:
 def test_a_smaller_budget_reads_fewer_concepts_of_a_passage() -> None:
     narrow = replace(BALANCED, max_concepts_per_passage=2)
     assert len(activate(ask("film"), [FILM], {1: 1.0}, narrow)) < len(activate(ask("film"), [FILM], {1: 1.0}, BALANCED))
-    assert len(activate(ask("film"), [FILM], {1: 1.0}, replace(BALANCED, probes=1))) == 1
+    assert activate(ask("film"), [FILM], {1: 1.0}, replace(BALANCED, concepts=0)) == []
 
 
 def test_a_concept_of_one_passage_or_of_too_many_is_not_expanded() -> None:

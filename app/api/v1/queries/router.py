@@ -6,7 +6,7 @@ from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
-from app.domain.queries.service import KeywordsNotUsed, QueryService
+from app.domain.queries.service import BudgetsNotUsed, KeywordsNotUsed, QueryService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineOff, UnknownMode
@@ -24,6 +24,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
         EngineOff,
         UnknownMode,
         KeywordsNotUsed,
+        BudgetsNotUsed,
         ModelRejected,
         ModelRefused,
         EmbeddingMismatch,

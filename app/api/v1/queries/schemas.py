@@ -1,5 +1,6 @@
 """What questions and their answers look like over HTTP."""
 
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
 from app.domain.queries.service import Answer, Question
 from app.domain.workspaces.settings import Line
+from app.retrieval.budgets import LazyBudgets
 from app.retrieval.contract import EntityEvidence, Keywords, PassageEvidence, RelationEvidence, Source
 
 MAX_QUERY_CHARS = 10_000
@@ -38,6 +40,7 @@ class Query(Body):
             "examples": [
                 {"query": "How often are the seals of press 4 replaced?"},
                 {"query": "Who supplies the seals?", "mode": "mix", "top_k": 20, "max_total_tokens": 8000},
+                {"query": "Who supplies the seals?", "mode": "lazy-fast", "relevance_budget": 12, "seed_k": 6},
                 {"query": "Who supplies the seals?", "mode": "local", "keywords": {"low": ["press 4", "seal"]}},
             ]
         }
@@ -49,7 +52,9 @@ class Query(Body):
     mode: str | None = Field(
         default=None, max_length=40, description="One of `GET /v1/modes`; else the workspace's default mode."
     )
-    top_k: int = Field(default=10, ge=1, le=100, description="Passages.")
+    top_k: int | None = Field(
+        default=None, ge=1, le=100, description="Passages; else 10, and in lazy modes what `max_context_chunks` says."
+    )
     graph_top_k: int = Field(default=40, ge=1, le=200, description="Entities and relations.")
     max_entity_tokens: int = Field(default=6000, ge=0, le=100_000, description="Of the context, for entities.")
     max_relation_tokens: int = Field(default=8000, ge=0, le=100_000, description="Of the context, for relations.")
@@ -62,13 +67,31 @@ class Query(Body):
         default=False, description="Also use documents of which the engine has indexed a part only."
     )
 
+    preset: Literal["showcase"] | None = Field(
+        default=None, description="Lazy modes: the budgets of the project that lazy retrieval comes from."
+    )
+    relevance_budget: int | None = Field(
+        default=None, ge=1, le=128, description="Lazy modes: concepts followed in each hop; else 8, 16 or 24."
+    )
+    seed_k: int | None = Field(
+        default=None, ge=1, le=32, description="Lazy modes: passages to start from; else 4, 8 or 12."
+    )
+    max_context_chunks: int | None = Field(
+        default=None, ge=1, le=100, description="Lazy modes: passages; goes before `top_k`. Else 4, 8 or 12."
+    )
+    max_concepts_per_chunk: int | None = Field(
+        default=None, ge=1, le=40, description="Lazy modes: concepts read of a passage; else 24, 32 or 40."
+    )
+
     def question(self) -> Question:
         keywords = self.keywords
         if isinstance(keywords, KeywordsGiven):
             steering: Keywords | Literal["llm"] | None = Keywords(tuple(keywords.high), tuple(keywords.low))
         else:
             steering = keywords
-        return Question(**{**{name: getattr(self, name) for name in type(self).model_fields}, "keywords": steering})
+        budgets = {field.name: getattr(self, field.name) for field in fields(LazyBudgets)}
+        given = {name: getattr(self, name) for name in type(self).model_fields if name not in budgets}
+        return Question(**{**given, "keywords": steering, "budgets": LazyBudgets(**budgets)})
 
 
 class SourceRead(BaseModel):
