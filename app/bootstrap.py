@@ -30,6 +30,7 @@ from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.parsing.service import FileParser
 from app.providers.factory import ModelFactory
+from app.retrieval.concepts import ConceptGraphs
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
 from app.retrieval.lightrag.adapter import GraphEngine, open_graph_engine
@@ -51,6 +52,7 @@ class Container:
     leases: WorkspaceLeases
     graph: GraphEngine
     searches: SearchRegistry
+    concepts: ConceptGraphs
     tokens: TokenVerifier | None
 
 
@@ -117,6 +119,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
         stack.push_async_callback(models.aclose)
         issuer_client = await stack.enter_async_context(httpx.AsyncClient())
         graph = await stack.enter_async_context(open_graph_engine(settings, database))
+        lazy = LazySearch(database, cache_bytes=settings.lazy_cache_bytes)
         yield Container(
             settings=settings,
             database=database,
@@ -125,9 +128,8 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             workspaces=WorkspaceOpener(database, ModelProfiles(database, settings.secret_key), models),
             leases=WorkspaceLeases(database, settings.lease_seconds),
             graph=graph,
-            searches=SearchRegistry(
-                {"lazy": LazySearch(database, cache_bytes=settings.lazy_cache_bytes), "graph": graph.search}
-            ),
+            searches=SearchRegistry({"lazy": lazy, "graph": graph.search}),
+            concepts=lazy,
             tokens=_token_verifier(settings, database, issuer_client),
         )
 

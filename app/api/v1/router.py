@@ -7,6 +7,7 @@ from app.api.idempotency import idempotent
 from app.api.problems import problems
 from app.api.v1.account.router import router as account
 from app.api.v1.audit.router import router as audit
+from app.api.v1.concepts.router import router as concepts
 from app.api.v1.documents.content import router as content
 from app.api.v1.documents.history import router as history
 from app.api.v1.documents.indexing import router as indexing
@@ -30,6 +31,7 @@ RESOURCES = (
     history,
     passages,
     queries,
+    concepts,
     entities,
     keys,
     audit,

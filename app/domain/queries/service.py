@@ -16,6 +16,7 @@ from app.domain.workspaces.service import refuse_deleting
 from app.errors import Invalid
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
+from app.retrieval.concepts import ConceptGraph, ConceptGraphs
 from app.retrieval.contract import (
     LAZY_MODES,
     MODES,
@@ -107,6 +108,20 @@ class QueryService:
             usage=meter,
             notes=await self._notes(workspace, request, result, context),
         )
+
+    async def concepts(
+        self, tenant_id: TenantId, workspace_id: WorkspaceId, graphs: ConceptGraphs, query: str, nodes: int
+    ) -> ConceptGraph:
+        """The concepts around a question. Raises WorkspaceNotFound or WorkspaceDeleting."""
+        async with self._database.tenant(tenant_id) as session:
+            record = await WorkspaceRepository(session).get(workspace_id)
+        refuse_deleting(record.row)
+        workspace = await self._workspaces.engine_workspace(record)
+        with meter_usage() as meter:
+            try:
+                return await graphs.neighbourhood(workspace, query, nodes=nodes)
+            finally:
+                await self._write_ledger(tenant_id, workspace_id, meter)
 
     async def _write_ledger(self, tenant_id: TenantId, workspace_id: WorkspaceId, meter: UsageMeter) -> None:
         if meter.totals:

@@ -12,15 +12,17 @@ from functools import partial
 from app.db.session import Database, TenantSession
 from app.providers.contract import Vectors
 from app.retrieval.budgets import DEFAULT_TOP_K
+from app.retrieval.concepts import MAX_NODES, ConceptGraph
 from app.retrieval.contract import EngineWorkspace, PassageEvidence, SearchRequest, SearchResult, WorkspaceRef
 from app.retrieval.lazy.budgets import flavour_of
 from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
 from app.retrieval.lazy.explanation import Trail, explain, sources_of
-from app.retrieval.lazy.parameters import LEG_SIZE, Flavour
+from app.retrieval.lazy.neighbourhood import draw, trusted_postings
+from app.retrieval.lazy.parameters import DEFAULT_FLAVOUR, FLAVOURS, LEG_SIZE, Flavour
 from app.retrieval.lazy.ranking import Legs, final_scores, fuse
 from app.retrieval.lazy.store import Postings, load_postings, load_seeds
 from app.retrieval.lazy.traversal import Activation, Question, activate, choose, expand, next_front, seed_weights
-from app.retrieval.store.passages import load_evidence
+from app.retrieval.store.passages import load_evidence, trusted_ids
 from app.retrieval.store.postings import search_terms
 from app.retrieval.store.vectors import PassageVectors
 from app.text.concepts.extraction import query_concepts
@@ -66,6 +68,27 @@ class LazySearch:
             found, stage_ms={"cache": _milliseconds_since(started)}, details={**found.details, "cache": cache}
         )
 
+    async def neighbourhood(self, workspace: EngineWorkspace, query: str, *, nodes: int) -> ConceptGraph:
+        """The concepts that the best passages for a question hold and that lead on from there."""
+        flavour = replace(FLAVOURS[DEFAULT_FLAVOUR], concepts=min(nodes, MAX_NODES))
+        request = SearchRequest(query, DEFAULT_FLAVOUR)
+        vector = (await workspace.embedding.embed([query], role="query"))[0]
+        async with self._database.tenant(workspace.ref.tenant_id) as session:
+            legs = await _search_legs(session, workspace, request, vector, Stopwatch())
+            seeds = await _load(session, workspace.ref, legs.fused, request, flavour.seeds)
+            weights = seed_weights(legs.fused, [seed.passage_id for seed in seeds])
+            question = _question(query, legs)
+            starts = await load_seeds(session, workspace.ref, list(weights))
+            activations = activate(question, list(starts.values()), weights, flavour)
+            keys = [activation.key for activation in activations]
+            postings = await load_postings(session, workspace.ref, keys, max_df=flavour.max_df)
+            ids = {passage_id for found in postings.values() for passage_id, _ in found}
+            trusted = await trusted_ids(session, workspace.ref, ids, engine="lazy")
+        known = trusted_postings(postings, trusted, flavour.max_df)
+        visits = choose(activations, known, legs.lexical.corpus_passages, flavour, set())
+        scored = [replace(seed, score=legs.fused[seed.passage_id]) for seed in seeds]
+        return draw(scored, visits, known, question.concepts)
+
     async def _search(
         self, workspace: EngineWorkspace, request: SearchRequest, flavour: Flavour | None
     ) -> SearchResult:
@@ -97,9 +120,8 @@ class LazySearch:
         self, session: TenantSession, workspace: EngineWorkspace, query: str, legs: Legs, flavour: Flavour
     ) -> Trail:
         """From the seeds over their concepts to the passages that share them, as many hops as the flavour has."""
-        concepts = query_concepts(query)
-        question = Question(legs.lexical.idf, frozenset(concept.key for concept in concepts))
-        trail = Trail(flavour, concepts, list(legs.fused)[: flavour.seeds])
+        question = _question(query, legs)
+        trail = Trail(flavour, query_concepts(query), list(legs.fused)[: flavour.seeds])
         weights = seed_weights(legs.fused, trail.seeds)
         for _ in range(flavour.hops if trail.seeds else 0):
             starts = await load_seeds(session, workspace.ref, list(weights))
@@ -143,6 +165,10 @@ async def _search_legs(
             session, workspace.ref, request.query, LEG_SIZE, include_partial=request.include_partial
         )
     return fuse(lexical, dense)
+
+
+def _question(query: str, legs: Legs) -> Question:
+    return Question(legs.lexical.idf, frozenset(concept.key for concept in query_concepts(query)))
 
 
 async def _load(

@@ -43,6 +43,11 @@ SELECT p.id, p.document_id, p.version_id, document.title, document.filename, p.o
 """  # noqa: S608 - put together from constants of ours
 _BY_IDS = f"{_EVIDENCE} AND p.id = ANY (CAST(:ids AS bigint[]))"
 
+_TRUSTED_IDS = f"""
+SELECT p.id FROM passages p {trusted("p")}
+ WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id AND p.id = ANY (CAST(:ids AS bigint[]))
+"""  # noqa: S608 - put together from constants of ours
+
 _OF_CHUNKS = f"""
 SELECT e.*, asked.position
   FROM unnest(CAST(:versions AS uuid[]), CAST(:ordinals AS int[])) WITH ORDINALITY asked (version_id, ordinal, position)
@@ -124,6 +129,12 @@ async def load_evidence(
     found = await session.execute(text(_BY_IDS), parameters)
     by_id = {row["id"]: _evidence(row) for row in found.mappings()}
     return [by_id[passage_id] for passage_id in ids if passage_id in by_id]
+
+
+async def trusted_ids(session: TenantSession, ref: WorkspaceRef, ids: Iterable[int], *, engine: Engine) -> set[int]:
+    """Which of these passages are trusted."""
+    parameters = {"ids": sorted(ids), **_scope(ref), **trust_parameters(engine, include_partial=False)}
+    return set(await session.scalars(text(_TRUSTED_IDS), parameters))
 
 
 async def passages_of_chunks(

@@ -19,7 +19,8 @@ MAX_QUERY_CHARS = 10_000
 Keyword = Annotated[Line, Field(max_length=200)]
 
 
-def _not_blank(text: str) -> str:
+def not_blank(text: str) -> str:
+    """Refuses what is only white space."""
     if not text.strip():
         raise ValueError("must not be blank")
     return text
@@ -46,7 +47,7 @@ class Query(Body):
         }
     )
 
-    query: Annotated[Prose, AfterValidator(_not_blank)] = Field(
+    query: Annotated[Prose, AfterValidator(not_blank)] = Field(
         min_length=1, max_length=MAX_QUERY_CHARS, description=f"At most {MAX_QUERY_CHARS} characters."
     )
     mode: str | None = Field(
