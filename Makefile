@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-query bench-vectors eval migrate lock clean
+.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-lazy bench-query bench-vectors eval migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -52,6 +52,10 @@ licences: setup ## list the licences of the locked packages and refuse unexpecte
 bench-ingest: setup ## ingest beside LightRAG's own server (DATA= ROWS=a,b,c ROUNDS=1 GROW=1 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.ingest $(if $(DATA),--data "$(DATA)") $(if $(ROWS),--rows $(ROWS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(GROW),--grow) $(if $(WRITE),--write docs/bench-ingest.md)
+
+bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1000,10000,100000 DATA= WRITE=0); writes docs/bench-lazy.md
+	@$(BIN)/python -m bench.lazy $(if $(SIZES),--sizes $(SIZES)) $(if $(DATA),--data "$(DATA)") \
+		$(if $(filter 0,$(WRITE)),,--write docs/bench-lazy.md)
 
 bench-vectors: setup ## what an ANN index costs and saves by a workspace's size (DIMENSIONS=a,b SIZES=a,b INDEX_UP_TO=n)
 	@$(BIN)/python -m bench.vectors $(if $(DIMENSIONS),--dimensions $(DIMENSIONS)) $(if $(SIZES),--sizes $(SIZES)) \

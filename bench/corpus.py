@@ -39,6 +39,7 @@ class IndexedSet:
     """A workspace, and which passages of the set each of its documents holds."""
 
     workspace: EngineWorkspace
+    blob_id: UUID
     sources: dict[UUID, SourceDocument] = field(default_factory=dict)
 
     def ids(self, passages: Sequence[PassageEvidence]) -> list[str]:
@@ -65,19 +66,45 @@ async def index_set(
     owner: Database, database: Database, embedding: EmbeddingModel, evaluation: EvaluationSet
 ) -> IndexedSet:
     """A new tenant with one workspace that holds all documents of the set."""
+    indexed = await open_workspace(owner, database, embedding)
+    await add_documents(database, indexed, evaluation.documents)
+    await analyse(owner)
+    return indexed
+
+
+async def open_workspace(owner: Database, database: Database, embedding: EmbeddingModel) -> IndexedSet:
+    """A new tenant with one empty workspace."""
     suffix = vector_suffix(embedding.profile.name, embedding.dimension)
     tenant_id = await _add_tenant(owner)
     async with database.tenant(tenant_id) as session:
         ref, blob_id = await _add_workspace(session, tenant_id, embedding.profile.id)
-    indexed = IndexedSet(EngineWorkspace(ref, IndexProfile(), embedding, suffix, None))
-    documents = evaluation.documents
-    for start in range(0, len(documents), _DOCUMENTS_PER_TRANSACTION):
-        batch = [_prepare(ref, blob_id, source) for source in documents[start : start + _DOCUMENTS_PER_TRANSACTION]]
+    return IndexedSet(EngineWorkspace(ref, IndexProfile(), embedding, suffix, None), blob_id)
+
+
+async def add_documents(
+    database: Database,
+    indexed: IndexedSet,
+    documents: Sequence[SourceDocument],
+    *,
+    per_transaction: int = _DOCUMENTS_PER_TRANSACTION,
+) -> list[Document]:
+    """Index documents in order, as an upload does it but for the files; their rows, without a session."""
+    added: list[Document] = []
+    for start in range(0, len(documents), per_transaction):
+        batch = [
+            _prepare(indexed.workspace.ref, indexed.blob_id, source)
+            for source in documents[start : start + per_transaction]
+        ]
         await _index(database, indexed, batch)
+        added += [item.document for item in batch]
+    return added
+
+
+async def analyse(owner: Database) -> None:
+    """What autovacuum would do a minute later."""
     async with owner.system() as session:
         for table in _ANALYSED:
             await session.execute(text(f"ANALYZE {table}"))
-    return indexed
 
 
 async def _add_tenant(owner: Database) -> TenantId:

@@ -81,7 +81,14 @@ async def test_strangers_see_nothing_of_it(
 ) -> None:
     url = f"/v1/workspaces/{workspace_id}/concepts/graph"
     assert (await stranger.get(url, params={"query": "Tideline"})).status_code == 404
-    for bad in ({}, {"query": " "}, {"query": "x" * 2001}, {"query": "x", "nodes": 0}, {"query": "x", "nodes": 101}):
+    refused: list[dict[str, str]] = [
+        {},
+        {"query": " "},
+        {"query": "x" * 2001},
+        {"query": "x", "nodes": "0"},
+        {"query": "x", "nodes": "101"},
+    ]
+    for bad in refused:
         assert (await client.get(url, params=bad)).status_code == 422, bad
 
 
