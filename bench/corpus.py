@@ -55,11 +55,18 @@ class IndexedSet:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
+    """A document that is cut into passages but not stored."""
+
     source: SourceDocument
     document: Document
     version: Version
     drafts: list[PassageDraft]
+
+    @property
+    def texts(self) -> list[str]:
+        """What is embedded, passage by passage."""
+        return [indexed_text(self.source.title, draft.heading_path, draft.text) for draft in self.drafts]
 
 
 async def index_set(
@@ -89,15 +96,21 @@ async def add_documents(
     per_transaction: int = _DOCUMENTS_PER_TRANSACTION,
 ) -> list[Document]:
     """Index documents in order, as an upload does it but for the files; their rows, without a session."""
-    added: list[Document] = []
-    for start in range(0, len(documents), per_transaction):
-        batch = [
-            _prepare(indexed.workspace.ref, indexed.blob_id, source)
-            for source in documents[start : start + per_transaction]
-        ]
-        await _index(database, indexed, batch)
-        added += [item.document for item in batch]
-    return added
+    return await write_documents(database, indexed, prepare(indexed, documents), per_transaction=per_transaction)
+
+
+def prepare(indexed: IndexedSet, documents: Sequence[SourceDocument]) -> list[Prepared]:
+    """Cut documents into passages, and make the rows that these hang on."""
+    return [_prepare(indexed.workspace.ref, indexed.blob_id, source) for source in documents]
+
+
+async def write_documents(
+    database: Database, indexed: IndexedSet, prepared: Sequence[Prepared], *, per_transaction: int
+) -> list[Document]:
+    """Embed documents and write them with their index, so many in one transaction."""
+    for start in range(0, len(prepared), per_transaction):
+        await _index(database, indexed, prepared[start : start + per_transaction])
+    return [item.document for item in prepared]
 
 
 async def analyse(owner: Database) -> None:
@@ -133,7 +146,7 @@ async def _add_workspace(session: TenantSession, tenant_id: TenantId, profile_id
     return WorkspaceRef(tenant_id, WorkspaceId(workspace.id), workspace.number), blob.id
 
 
-def _prepare(ref: WorkspaceRef, blob_id: UUID, source: SourceDocument) -> _Prepared:
+def _prepare(ref: WorkspaceRef, blob_id: UUID, source: SourceDocument) -> Prepared:
     scope = {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id}
     document = Document(id=uuid4(), title=source.title, filename="", **scope)
     version = Version(
@@ -145,7 +158,7 @@ def _prepare(ref: WorkspaceRef, blob_id: UUID, source: SourceDocument) -> _Prepa
         index_profile_hash="bench",
         **scope,
     )
-    return _Prepared(source, document, version, split_passages(_source_text(source)))
+    return Prepared(source, document, version, split_passages(_source_text(source)))
 
 
 def _source_text(source: SourceDocument) -> SourceText:
@@ -158,9 +171,9 @@ def _source_text(source: SourceDocument) -> SourceText:
     return SourceText(source.text, tuple(blocks), None, source.title)
 
 
-async def _index(database: Database, indexed: IndexedSet, batch: Sequence[_Prepared]) -> None:
+async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepared]) -> None:
     workspace = indexed.workspace
-    texts = [indexed_text(item.source.title, draft.heading_path, draft.text) for item in batch for draft in item.drafts]
+    texts = [text for item in batch for text in item.texts]
     embedded = iter(zip(texts, await workspace.embedding.embed(texts, role="document"), strict=True))
     vectors, index = PassageVectors(workspace.vector_suffix), ConceptIndex()
     async with database.tenant(workspace.ref.tenant_id) as session:

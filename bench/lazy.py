@@ -30,7 +30,7 @@ from app.retrieval.contract import SearchRequest
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
 from app.settings import DEVELOPMENT_SECRET
-from bench.corpus import IndexedSet, add_documents, analyse, open_workspace
+from bench.corpus import IndexedSet, analyse, open_workspace, prepare, write_documents
 from bench.datasets import EvaluationSet, read_sets
 from bench.lazy_corpus import DOCUMENT_PASSAGES, BasePassage, NoisyVectors, RenamedCopies
 from bench.lazy_report import Answers, Cost, Indexing, Report, Sizes, render
@@ -40,6 +40,7 @@ MODES = ("baseline", "lazy-fast", "lazy-balanced", "lazy-wide")
 QUESTIONS = 60
 CHANGES = 20
 NEIGHBOURS = 48
+WRITERS = 2
 OWN_PARTITION_FROM = 10_000
 EMBEDDING = "offline-use"
 
@@ -58,18 +59,17 @@ class Bench:
         """Bring a workspace up to so many passages, one document a transaction, two writers at a time."""
         made = self.documents.get(indexed.workspace.ref.number, 0)
         numbers = range(made, passages // DOCUMENT_PASSAGES)
-        sources = [self.copies.document(number) for number in numbers]
+        prepared = prepare(indexed, [self.copies.document(number) for number in numbers])
+        await self.embedding.remember([text for item in prepared for text in item.texts])
         self.documents[indexed.workspace.ref.number] = passages // DOCUMENT_PASSAGES
         server, started, spent = Group([self.postmaster]), time.perf_counter(), time.process_time()
         server.begin()
-        await asyncio.gather(
-            *(add_documents(self.database, indexed, sources[half::2], per_transaction=1) for half in (0, 1))
-        )
+        halves = (prepared[half::2] for half in range(WRITERS))
+        await asyncio.gather(*(write_documents(self.database, indexed, half, per_transaction=1) for half in halves))
         client_seconds, seconds = time.process_time() - spent, time.perf_counter() - started
-        characters = sum(len(source.text) for source in sources)
-        return Indexing(
-            len(sources) * DOCUMENT_PASSAGES, characters, seconds, client_seconds, server.cost().cpu_seconds
-        )
+        drafts = [draft for item in prepared for draft in item.drafts]
+        characters = sum(len(draft.text) for draft in drafts)
+        return Indexing(len(drafts), characters, seconds, client_seconds, server.cost().cpu_seconds)
 
     async def settle(self, indexed: IndexedSet) -> None:
         """What beat and autovacuum do in the background."""
@@ -101,9 +101,10 @@ class Bench:
         made = self.documents[indexed.workspace.ref.number]
         added, removed = Cost(), Cost()
         for number in range(made, made + CHANGES):
-            source = self.copies.document(number)
+            prepared = prepare(indexed, [self.copies.document(number)])
+            await self.embedding.remember(prepared[0].texts)
             with added.measured():
-                [document] = await add_documents(self.database, indexed, [source])
+                [document] = await write_documents(self.database, indexed, prepared, per_transaction=1)
             with removed.measured():
                 await self._remove(indexed, document.id)
         return added, removed

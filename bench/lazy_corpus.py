@@ -74,9 +74,18 @@ class NoisyVectors:
     def __init__(self, profile: ModelProfile, dimension: int, centres: int = 500) -> None:
         self.profile = profile
         self.dimension = dimension
+        self._known: dict[str, Vectors] = {}
         self._centres = _unit(np.random.default_rng(7).normal(size=(centres, dimension)))
 
+    async def remember(self, texts: Sequence[str]) -> None:
+        """Make the vectors that the next calls ask for, so that those cost nothing. What was made before is forgotten."""
+        self._known = dict(zip(texts, self._made(texts), strict=True)) if texts else {}
+
     async def embed(self, texts: Sequence[str], *, role: EmbeddingRole) -> Vectors:  # noqa: ARG002 - the same for both
+        known = [self._known[text] for text in texts if text in self._known]
+        return np.stack(known) if len(known) == len(texts) else self._made(texts)
+
+    def _made(self, texts: Sequence[str]) -> Vectors:
         seeds = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") for text in texts]
         noise = np.stack([np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds])
         chosen = self._centres[[seed % len(self._centres) for seed in seeds]]

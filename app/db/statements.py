@@ -1,5 +1,6 @@
-"""Turns statements built with SQLAlchemy into the text and arguments that the graph engine's own transaction runs."""
+"""Turns statements and values into the form that the driver takes as they are."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ClauseElement
@@ -21,3 +22,8 @@ def as_text(statement: ClauseElement) -> tuple[str, tuple[Any, ...]]:
         process = processors[name]
         arguments.append(values[name] if process is None else process(values[name]))
     return str(compiled), tuple(arguments)
+
+
+def as_array(numbers: Iterable[int]) -> str:
+    """The text of a Postgres array, to be sent as text and cast there."""
+    return "{" + ",".join(map(str, numbers)) + "}"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import numpy as np
 from sqlalchemy import text
 
 from app.db.session import TenantSession
+from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lazy.selection import Mention
 
@@ -19,23 +19,24 @@ SELECT p.tenant_id, p.version_id, :workspace, :passages, :terms
   FROM passages p WHERE p.tenant_id = :tenant_id AND p.id = :passage_id
 """
 
-# A passage's arrays come as stretches of flat ones, for unnest would flatten an array of arrays.
+# Arrays come as text, for the driver takes longer for each element of an array than for all of a string. Postings are made
+# of what was stored, in the order of the primary key, which fills its pages best.
 _ADD_PASSAGES = """
-INSERT INTO lazy_passages (workspace, passage_id, keys, flags, sentences, surfaces, terms)
-SELECT :workspace, passage_id,
-       (CAST(:keys AS bigint[]))[mention_start + 1 : mention_end], (CAST(:flags AS smallint[]))[mention_start + 1 : mention_end],
-       (CAST(:sentences AS bigint[]))[mention_start + 1 : mention_end],
-       ARRAY(SELECT jsonb_array_elements_text(CAST(surfaces AS jsonb))),
-       (CAST(:terms AS bigint[]))[term_start + 1 : term_end]
-  FROM unnest(CAST(:ids AS bigint[]), CAST(:mention_starts AS int[]), CAST(:mention_ends AS int[]),
-              CAST(:term_starts AS int[]), CAST(:term_ends AS int[]), CAST(:surfaces AS text[]))
-       AS given (passage_id, mention_start, mention_end, term_start, term_end, surfaces)
-"""
-
-_ADD_POSTINGS = """
+WITH given AS MATERIALIZED (
+  SELECT passage_id, CAST(keys AS bigint[]) AS keys, CAST(flags AS smallint[]) AS flags,
+         CAST(sentences AS bigint[]) AS sentences, CAST(surfaces AS jsonb) AS surfaces, CAST(terms AS bigint[]) AS terms
+    FROM unnest(CAST(:ids AS bigint[]), CAST(:keys AS text[]), CAST(:flags AS text[]), CAST(:sentences AS text[]),
+                CAST(:surfaces AS text[]), CAST(:terms AS text[]))
+         AS rows (passage_id, keys, flags, sentences, surfaces, terms)
+), passages AS (
+  INSERT INTO lazy_passages (workspace, passage_id, keys, flags, sentences, surfaces, terms)
+  SELECT :workspace, passage_id, keys, flags, sentences, ARRAY(SELECT jsonb_array_elements_text(surfaces)), terms
+    FROM given
+)
 INSERT INTO concept_postings (workspace, key, passage_id, flags)
-SELECT :workspace, key, passage_id, flags
-  FROM unnest(CAST(:keys AS bigint[]), CAST(:ids AS bigint[]), CAST(:flags AS smallint[])) AS given (key, passage_id, flags)
+SELECT :workspace, mention.key, given.passage_id, mention.flags
+  FROM given CROSS JOIN LATERAL unnest(given.keys, given.flags) AS mention (key, flags)
+ ORDER BY mention.key, given.passage_id
 """
 
 _REMOVE_VERSION = """
@@ -118,36 +119,16 @@ async def add_passages(
 
     `surfaces` holds, as a JSON array, how each passage writes its concepts.
     """
-    ids = list(mentions)
-    flat = [mention for found in mentions.values() for mention in found]
-    keys = np.fromiter((mention.key for mention in flat), np.int64, len(flat))
-    flags = np.fromiter((mention.flags for mention in flat), np.int64, len(flat))
-    mention_ends = np.cumsum([len(found) for found in mentions.values()])
-    term_ends = np.cumsum([len(term_keys[passage_id]) for passage_id in ids])
-    owners = np.repeat(np.fromiter(ids, np.int64), [len(found) for found in mentions.values()])
     parameters = {
         "workspace": ref.number,
-        "ids": ids,
-        "keys": keys.tolist(),
-        "flags": flags.tolist(),
-        "sentences": [mention.sentences for mention in flat],
-        "surfaces": [surfaces[passage_id] for passage_id in ids],
-        "terms": [key for passage_id in ids for key in term_keys[passage_id]],
-        "mention_starts": [0, *mention_ends[:-1].tolist()],
-        "mention_ends": mention_ends.tolist(),
-        "term_starts": [0, *term_ends[:-1].tolist()],
-        "term_ends": term_ends.tolist(),
+        "ids": list(mentions),
+        "keys": [as_array([mention[0] for mention in found]) for found in mentions.values()],
+        "flags": [as_array([mention[1] for mention in found]) for found in mentions.values()],
+        "sentences": [as_array([mention[2] for mention in found]) for found in mentions.values()],
+        "surfaces": [surfaces[passage_id] for passage_id in mentions],
+        "terms": [as_array(term_keys[passage_id]) for passage_id in mentions],
     }
     await session.execute(text(_ADD_PASSAGES), parameters)
-    # Rows in the order of the primary key fill its pages best.
-    order = np.lexsort((owners, keys))
-    postings = {
-        "workspace": ref.number,
-        "keys": keys[order].tolist(),
-        "ids": owners[order].tolist(),
-        "flags": flags[order].tolist(),
-    }
-    await session.execute(text(_ADD_POSTINGS), postings)
 
 
 async def remove_version(session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy import text
 
 from app.db.session import TenantSession
+from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.trust import trust_parameters, trusted
@@ -29,11 +30,14 @@ MAX_QUERY_TERMS = 64
 POSTING_BUDGET = 4000
 _MAX_SMALLINT = 32767
 
+# As text, for the driver takes longer for each element of an array than for all of a string.
 _WRITE = """
 INSERT INTO term_postings (workspace, key, passage_id, frequency, length)
-SELECT :workspace, key, passage_id, frequency, length
-  FROM unnest(CAST(:keys AS bigint[]), CAST(:ids AS bigint[]), CAST(:frequencies AS smallint[]),
-              CAST(:lengths AS smallint[])) AS given (key, passage_id, frequency, length)
+SELECT :workspace, posting.key, given.passage_id, posting.frequency, given.length
+  FROM unnest(CAST(:ids AS bigint[]), CAST(:lengths AS smallint[]), CAST(:keys AS text[]), CAST(:frequencies AS text[]))
+       AS given (passage_id, length, keys, frequencies)
+ CROSS JOIN LATERAL unnest(CAST(given.keys AS bigint[]), CAST(given.frequencies AS smallint[])) AS posting (key, frequency)
+ ORDER BY posting.key, given.passage_id
 """
 
 # OFFSET 0 keeps each term's postings one range of the primary key, read without touching the table.
@@ -118,18 +122,14 @@ def _terms_above(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 async def write_postings(session: TenantSession, ref: WorkspaceRef, passages: Mapping[int, TermCounts]) -> None:
     """Store the terms of passages by passage id, in the order of the primary key."""
-    sizes = [len(found.keys) for found in passages.values()]
-    keys = np.fromiter((key for found in passages.values() for key in found.keys), np.int64)
-    ids = np.repeat(np.fromiter(passages, np.int64), sizes)
-    order = np.lexsort((ids, keys))
-    frequencies = np.fromiter((n for found in passages.values() for n in found.counts.values()), np.int64)
-    lengths = np.repeat(np.fromiter((found.length for found in passages.values()), np.int64), sizes)
     parameters = {
         "workspace": ref.number,
-        "keys": keys[order].tolist(),
-        "ids": ids[order].tolist(),
-        "frequencies": np.minimum(frequencies[order], _MAX_SMALLINT).tolist(),
-        "lengths": np.minimum(lengths[order], _MAX_SMALLINT).tolist(),
+        "ids": list(passages),
+        "lengths": [min(found.length, _MAX_SMALLINT) for found in passages.values()],
+        "keys": [as_array(found.keys) for found in passages.values()],
+        "frequencies": [
+            as_array([min(count, _MAX_SMALLINT) for count in found.counts.values()]) for found in passages.values()
+        ],
     }
     await session.execute(text(_WRITE), parameters)
 
