@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from celery.utils.log import get_logger
+import structlog
 from celery.worker.consumer import Consumer
 
-logger = get_logger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 
 class LastingConsumer(Consumer):  # type: ignore[misc]
@@ -22,7 +22,7 @@ class LastingConsumer(Consumer):  # type: ignore[misc]
         try:
             super().on_connection_error_after_connected(exc)
         except AttributeError as error:
-            logger.warning("the lost connection to the broker was not closed in order (%s)", error)
+            logger.warning("broker_connection_not_closed", error_type=type(error).__name__)
             self.connection = None
 
     def call_soon_ack(self, p: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -32,6 +32,6 @@ class LastingConsumer(Consumer):  # type: ignore[misc]
             try:
                 p(*arguments, **options)
             except AttributeError as error:
-                logger.warning("a message outlived its connection to the broker (%s)", error)
+                logger.warning("message_outlived_connection", error_type=type(error).__name__)
 
         return super().call_soon_ack(tell, *args, **kwargs)
