@@ -25,7 +25,7 @@ from app.settings import Settings
 from bench.sidebyside.model import DIMENSION
 
 TOP_K, CHUNK_TOP_K = 40, 20
-# For comparing what was found: nothing is cut by a budget.
+# For comparing what was found: LightRAG cuts chunks by the room its own prompt leaves, Trellis when it renders the context.
 EVERYTHING = 10**6
 
 
@@ -40,7 +40,7 @@ class Ask:
 
 class Asker(Protocol):
     async def ask(self, ask: Ask, mode: str, *, is_whole: bool) -> dict[str, list[Any]]:
-        """What was found: `entities`, `relations` and `chunks`, best first. With `is_whole` nothing is cut."""
+        """What was found: `entities`, `relations` and `chunks`, best first. With `is_whole` chunks are not cut by tokens."""
         ...
 
 
@@ -82,7 +82,6 @@ class StockAsker:
         return cls(rag)
 
     async def ask(self, ask: Ask, mode: str, *, is_whole: bool) -> dict[str, list[Any]]:
-        budgets = dict.fromkeys(("max_entity_tokens", "max_relation_tokens", "max_total_tokens"), EVERYTHING)
         parameters = QueryParam(
             mode=mode,
             only_need_context=True,
@@ -91,7 +90,7 @@ class StockAsker:
             hl_keywords=ask.high,
             ll_keywords=ask.low,
             enable_rerank=False,
-            **(budgets if is_whole else {}),
+            **({"max_total_tokens": EVERYTHING} if is_whole else {}),
         )
         data = (await self._rag.aquery_data(ask.query, parameters)).get("data") or {}
         return {

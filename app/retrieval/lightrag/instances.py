@@ -203,6 +203,8 @@ class InstancePool:
         # Spoiled instances that somebody still uses.
         self._retired: list[Instance] = []
         self._lock = asyncio.Lock()
+        # Vector tables that were found in order; nothing changes or drops them while the process lives.
+        self._checked: set[tuple[str, int]] = set()
         register(stores)
         # Fresh locks for this loop: LightRAG's are module globals that stay bound to the loop that first waited on them.
         shared_storage.finalize_share_data()
@@ -219,6 +221,13 @@ class InstancePool:
             finally:
                 instance.users -= 1
                 await asyncio.shield(self._shrink())
+
+    async def check(self, workspace: EngineWorkspace) -> None:
+        """Raise unless the workspace's vector tables are there for its embedding model; asked once a model a process."""
+        model = workspace.vector_suffix, workspace.embedding.dimension
+        if model not in self._checked:
+            await graph_store.check_vector_tables(self._database, *model)
+            self._checked.add(model)
 
     async def close(self) -> None:
         """Close every instance; none may be in use."""
@@ -238,9 +247,7 @@ class InstancePool:
                 self._retired.append(self._open.pop(key))
                 instance = None
             if instance is None:
-                await graph_store.check_vector_tables(
-                    self._database, workspace.vector_suffix, workspace.embedding.dimension
-                )
+                await self.check(workspace)
                 instance = _build(workspace, self._settings, self._stores)
                 await instance.rag.initialize_storages()
                 self._open[key] = instance

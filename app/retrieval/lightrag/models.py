@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import numpy as np
 from lightrag.utils import EmbeddingFunc
 
 from app.errors import AppError, Unavailable
@@ -21,7 +20,6 @@ from app.retrieval.lightrag.names import shorten_names
 Complete = Callable[..., Awaitable[str]]
 
 _failures: ContextVar[list[AppError] | None] = ContextVar("engine_model_failures", default=None)
-_query_vectors: ContextVar[dict[str, Vectors] | None] = ContextVar("engine_query_vectors", default=None)
 
 
 class ChatModelMissing(Unavailable):
@@ -40,17 +38,6 @@ def noted_failures() -> Iterator[list[AppError]]:
         yield found
     finally:
         _failures.reset(token)
-
-
-@contextmanager
-def shared_query_vectors() -> Iterator[dict[str, Vectors]]:
-    """Vectors of query texts inside: each text is embedded once, whoever asks for it."""
-    known: dict[str, Vectors] = {}
-    token = _query_vectors.set(known)
-    try:
-        yield known
-    finally:
-        _query_vectors.reset(token)
 
 
 def chat_functions(chat: ChatModel | None) -> dict[str, Complete]:
@@ -100,13 +87,7 @@ def embedding_function(embedding: EmbeddingModel, suffix: str) -> EmbeddingFunc:
 
     async def embed(texts: list[str], context: str = "document", **_: Any) -> Vectors:
         with _noting(), scope.calling():
-            known = _query_vectors.get()
-            if context != "query" or known is None:
-                return await embedding.embed(texts, role="query" if context == "query" else "document")
-            missing = [text for text in dict.fromkeys(texts) if text not in known]
-            if missing:
-                known.update(zip(missing, await embedding.embed(missing, role="query"), strict=True))
-            return np.stack([known[text] for text in texts])
+            return await embedding.embed(texts, role="query" if context == "query" else "document")
 
     return EmbeddingFunc(
         embedding_dim=embedding.dimension,

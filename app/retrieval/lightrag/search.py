@@ -1,9 +1,10 @@
-"""Answers the five graph modes with evidence: LightRAG finds, we keep what is trusted and cite it by passage.
+"""Answers the five graph modes with evidence: what LightRAG would find, as far as it is trusted, cited by passage.
 
-LightRAG is asked for structured data only, never for its cached answers. It knows no versions, so what it finds is
-judged afterwards, and asked for again with wider limits where too little is left.
+The graph knows no versions, so what is found in it is judged afterwards, and looked for again with wider limits where
+too little is left.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,14 +25,15 @@ from app.retrieval.contract import (
 )
 from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.evidence import entity_evidence, relation_evidence, within_tokens
+from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
+from app.retrieval.lightrag.graph_reader import GraphReader
 from app.retrieval.lightrag.instances import InstancePool
-from app.retrieval.lightrag.models import shared_query_vectors
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.stages import Stages
 from app.retrieval.lightrag.support_store import SupportStore
 from app.retrieval.store.passages import load_evidence, passages_of_chunks
-from app.retrieval.store.postings import search_terms
+from app.retrieval.store.postings import LexicalResult, search_terms
 from app.retrieval.store.vectors import PassageVectors
 from app.text.keywords import extract_keywords
 
@@ -39,19 +41,8 @@ MIN_CHUNKS = 20
 # Each round asks for four times as much; two of them reach past the remains of a large purge.
 WIDER = 4
 MAX_ROUNDS = 3
-# LightRAG would cut chunks by the room its own prompt leaves; the caller's budget is applied to what is trusted.
-NO_BUDGET = 10**9
 WORD_HITS = 100
 Chunk = tuple[UUID, int]
-
-
-@dataclass(frozen=True)
-class Found:
-    """What LightRAG found, best first."""
-
-    entities: Sequence[dict[str, Any]] = ()
-    relations: Sequence[dict[str, Any]] = ()
-    chunks: Sequence[Chunk] = ()
 
 
 @dataclass
@@ -75,16 +66,32 @@ class GraphSearch:
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult:
         stages = Stages()
         notes: list[str] = []
-        # LightRAG embeds the question without its outer spaces.
         request = replace(request, query=request.query.strip())
-        with shared_query_vectors() as vectors, inside(workspace.ref):
-            async with self._instances.use(workspace) as instance:
+        with inside(workspace.ref):
+            await self._instances.check(workspace)
+            words = asyncio.ensure_future(self._words(workspace, request))
+            try:
                 with stages.measure("keywords"):
-                    keywords = await self._resolved(workspace, await _keywords(instance.rag, request))
-                judged = await self._retrieve(instance.rag, workspace, request, keywords, stages, notes)
-            with stages.measure("rank"):
-                ranked = await self._rank(workspace, request, judged, vectors)
+                    keywords = await self._keywords(workspace, request)
+                with stages.measure("retrieve"):
+                    probes = await _probes(workspace, request, keywords)
+                judged = await self._retrieve(workspace, request, probes, stages, notes)
+                with stages.measure("rank"):
+                    ranked = await self._rank(workspace, request, judged, probes, await words)
+            finally:
+                words.cancel()
+                await asyncio.gather(words, return_exceptions=True)
         return _result(request, judged, ranked, keywords, stages, notes)
+
+    async def _keywords(self, workspace: EngineWorkspace, request: SearchRequest) -> Keywords:
+        """Neither list comes back empty, or a whole branch of the search would silently not run."""
+        if request.mode == "naive":
+            return Keywords()
+        given = request.keywords
+        if given == "llm":
+            async with self._instances.use(workspace) as instance:
+                given = await _asked_keywords(instance.rag, request)
+        return await self._resolved(workspace, _filled(given, request.query))
 
     async def _resolved(self, workspace: EngineWorkspace, keywords: Keywords) -> Keywords:
         """A keyword that is an alias asks for what it means."""
@@ -93,22 +100,28 @@ class GraphSearch:
         high, low = (tuple(dict.fromkeys(meant.get(w, w) for w in part)) for part in (keywords.high, keywords.low))
         return Keywords(high, low) if meant else keywords
 
+    async def _words(self, workspace: EngineWorkspace, request: SearchRequest) -> LexicalResult:
+        async with self._database.tenant(workspace.ref.tenant_id) as session:
+            return await search_terms(
+                session, workspace.ref, request.query, WORD_HITS, include_partial=request.include_partial
+            )
+
     async def _retrieve(
         self,
-        rag: Any,
         workspace: EngineWorkspace,
         request: SearchRequest,
-        keywords: Keywords,
+        probes: Probes,
         stages: Stages,
         notes: list[str],
     ) -> Judged:
+        reader = GraphReader(self._engine, workspace.ref, workspace.vector_suffix)
         judged = Judged()
         for attempt in range(MAX_ROUNDS):
-            factor = WIDER**attempt
+            wanted = _wanted(request, WIDER**attempt)
             with stages.measure("retrieve"):
-                found = await _ask(rag, request, keywords, factor)
+                found = await find(reader, request.mode, probes, wanted)
                 if not found.chunks:
-                    found = replace(found, chunks=await _nearest_chunks(rag, request, factor))
+                    found = replace(found, chunks=await reader.nearest_chunks(probes.question, wanted.chunks))
                     if attempt == 0:
                         notes.append("the graph gave no text for this question; chunks were found by their vectors")
             with stages.measure("trust"):
@@ -119,18 +132,31 @@ class GraphSearch:
 
     async def _judge(self, workspace: EngineWorkspace, request: SearchRequest, found: Found) -> Judged:
         store = SupportStore(self._engine, workspace.ref, include_partial=request.include_partial)
-        entities = await entity_evidence(store, found.entities)
-        relations = await relation_evidence(store, found.relations)
-        async with self._database.tenant(workspace.ref.tenant_id) as session:
-            passages = await passages_of_chunks(
-                session, workspace.ref, found.chunks, engine="graph", include_partial=request.include_partial
-            )
-        kept = {chunk: passages[chunk] for chunk in found.chunks if chunk in passages}
-        wanted = len(found.entities) + len(found.relations) + len(found.chunks)
+        chunks = [chunk for chunk in map(chunk_of, found.chunks) if chunk is not None]
+        entities, relations, passages = await asyncio.gather(
+            entity_evidence(store, found.entities),
+            relation_evidence(store, found.relations),
+            self._passages(workspace, request, chunks),
+        )
+        kept = {chunk: passages[chunk] for chunk in chunks if chunk in passages}
+        wanted = len(found.entities) + len(found.relations) + len(chunks)
         return Judged(entities, relations, kept, wanted - len(entities) - len(relations) - len(kept))
 
+    async def _passages(
+        self, workspace: EngineWorkspace, request: SearchRequest, chunks: Sequence[Chunk]
+    ) -> dict[Chunk, list[PassageEvidence]]:
+        async with self._database.tenant(workspace.ref.tenant_id) as session:
+            return await passages_of_chunks(
+                session, workspace.ref, chunks, engine="graph", include_partial=request.include_partial
+            )
+
     async def _rank(
-        self, workspace: EngineWorkspace, request: SearchRequest, judged: Judged, vectors: dict[str, Any]
+        self,
+        workspace: EngineWorkspace,
+        request: SearchRequest,
+        judged: Judged,
+        probes: Probes,
+        lexical: LexicalResult,
     ) -> list[PassageEvidence]:
         """The passages of the chunks by three ranks: their chunk's, their own nearness, and their words.
 
@@ -140,18 +166,14 @@ class GraphSearch:
         by_chunk = [
             (found.passage_id, rank, None) for rank, group in enumerate(judged.passages.values(), 1) for found in group
         ]
-        query = vectors.get(request.query)
+        unseen = [hit.passage_id for hit in lexical.hits if hit.passage_id not in passages]
         async with self._database.tenant(workspace.ref.tenant_id) as session:
             near = []
-            if query is not None and query.any():
+            if probes.question.any() and passages:
                 near = await PassageVectors(workspace.vector_suffix).similarities(
-                    session, workspace.ref, query, list(passages)
+                    session, workspace.ref, probes.question, list(passages)
                 )
-            lexical = await search_terms(
-                session, workspace.ref, request.query, WORD_HITS, include_partial=request.include_partial
-            )
-            if request.mode == "mix" or not passages:
-                unseen = [hit.passage_id for hit in lexical.hits if hit.passage_id not in passages]
+            if unseen and (request.mode == "mix" or not passages):
                 for found in await load_evidence(
                     session, workspace.ref, unseen, engine="graph", include_partial=request.include_partial
                 ):
@@ -160,59 +182,49 @@ class GraphSearch:
         return fuse(passages, legs)
 
 
-async def _keywords(rag: Any, request: SearchRequest) -> Keywords:
-    """Neither list comes back empty, or a whole branch of the search would silently not run."""
-    if request.mode == "naive":
-        return Keywords()
-    given = request.keywords
-    if given == "llm":
-        config = rag._build_global_config()
-        high, low = await extract_keywords_only(request.query, QueryParam(mode=request.mode), config, None)
-        given = Keywords(tuple(high), tuple(low))
+async def _asked_keywords(rag: Any, request: SearchRequest) -> Keywords:
+    config = rag._build_global_config()
+    high, low = await extract_keywords_only(request.query, QueryParam(mode=request.mode), config, None)
+    return Keywords(tuple(high), tuple(low))
+
+
+def _filled(given: Keywords | None, query: str) -> Keywords:
     if given is not None and given.high and given.low:
         return given
-    built_in = extract_keywords(request.query)
+    built_in = extract_keywords(query)
     if given is None:
         return Keywords(built_in.high, built_in.low)
     return Keywords(given.high or given.low or built_in.high, given.low or given.high or built_in.low)
 
 
-async def _ask(rag: Any, request: SearchRequest, keywords: Keywords, factor: int) -> Found:
+async def _probes(workspace: EngineWorkspace, request: SearchRequest, keywords: Keywords) -> Probes:
+    """One call of the embedding model for all that the mode asks with. A question too short for LightRAG asks alone."""
+    texts = {"question": request.query}
+    if _is_answerable(request.query):
+        if request.mode in ("local", "hybrid", "mix") and keywords.low:
+            texts["low"] = ", ".join(keywords.low)
+        if request.mode in ("global", "hybrid", "mix") and keywords.high:
+            texts["high"] = ", ".join(keywords.high)
+    distinct = list(dict.fromkeys(texts.values()))
+    vectors = dict(zip(distinct, await workspace.embedding.embed(distinct, role="query"), strict=True))
+    return Probes(**{name: vectors[text] for name, text in texts.items()})
+
+
+def _is_answerable(query: str) -> bool:
     try:
-        validate_rag_query(request.query)
+        validate_rag_query(query)
     except QueryValidationError:
-        return Found()
-    answer = await rag.aquery_data(
-        request.query,
-        QueryParam(
-            mode=request.mode,
-            only_need_context=True,
-            top_k=request.graph_top_k * factor,
-            chunk_top_k=_chunks_wanted(request, factor),
-            max_entity_tokens=request.max_entity_tokens * factor,
-            max_relation_tokens=request.max_relation_tokens * factor,
-            max_total_tokens=NO_BUDGET,
-            hl_keywords=list(keywords.high),
-            ll_keywords=list(keywords.low),
-            enable_rerank=False,
-        ),
-    )
-    # Without a result there is no `data`, or nothing at all (facts F22).
-    data = answer.get("data") or {}
-    chunks = [chunk_of(row["chunk_id"]) for row in data.get("chunks", ())]
-    return Found(
-        data.get("entities", ()), data.get("relationships", ()), [chunk for chunk in chunks if chunk is not None]
-    )
+        return False
+    return True
 
 
-async def _nearest_chunks(rag: Any, request: SearchRequest, factor: int) -> list[Chunk]:
-    """What `naive` would find, without LightRAG's demands on the question's length."""
-    vector = (await rag.embedding_func([request.query], context="query"))[0]
-    if not vector.any():
-        return []
-    rows = await rag.chunks_vdb.query(request.query, top_k=_chunks_wanted(request, factor), query_embedding=vector)
-    chunks = [chunk_of(row["id"]) for row in rows]
-    return [chunk for chunk in chunks if chunk is not None]
+def _wanted(request: SearchRequest, factor: int) -> Wanted:
+    return Wanted(
+        top_k=request.graph_top_k * factor,
+        chunks=max(MIN_CHUNKS, 2 * (request.top_k or DEFAULT_TOP_K)) * factor,
+        entity_tokens=request.max_entity_tokens * factor,
+        relation_tokens=request.max_relation_tokens * factor,
+    )
 
 
 def chunk_of(engine_id: str) -> Chunk | None:
@@ -222,10 +234,6 @@ def chunk_of(engine_id: str) -> Chunk | None:
         return UUID(version), int(ordinal)
     except ValueError:
         return None
-
-
-def _chunks_wanted(request: SearchRequest, factor: int) -> int:
-    return max(MIN_CHUNKS, 2 * (request.top_k or DEFAULT_TOP_K)) * factor
 
 
 def _is_enough(request: SearchRequest, judged: Judged) -> bool:
