@@ -42,6 +42,7 @@ def create_app(container: Container | None = None) -> FastAPI:
         asyncio.get_running_loop().set_exception_handler(log_stray_error)
         async with open_container(settings) as opened:
             app.state.container = opened
+            await opened.graph.search.warm()
             yield
 
     # Its documentation page loads nothing from elsewhere.

@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from importlib.machinery import PathFinder
 from typing import Any, Final, Protocol
 
@@ -49,3 +49,17 @@ def count_tokens(text: str) -> int:
         return _tokenizer().count(text)
     except UnicodeEncodeError:
         return _tokenizer().count(text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def count_again(text: str) -> int:
+    """`count_tokens` for what is asked for over and over, as descriptions and passages that are shown are."""
+    return _remembered(text) if len(text) <= MAX_REMEMBERED_CHARS else count_tokens(text)
+
+
+# About 20 MB at most.
+MAX_REMEMBERED_CHARS: Final = 2000
+
+
+@lru_cache(maxsize=16_384)
+def _remembered(text: str) -> int:
+    return count_tokens(text)

@@ -26,7 +26,7 @@ from app.retrieval.contract import (
     SearchResult,
 )
 from app.retrieval.registry import SearchRegistry
-from app.text.tokens import count_tokens
+from app.text.tokens import count_again
 
 
 class KeywordsNotUsed(Invalid):
@@ -97,7 +97,7 @@ class QueryService:
                 await self._write_ledger(tenant_id, workspace_id, meter)
         found = time.perf_counter()
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
-        context = render_context(result, budgets, count_tokens)
+        context = render_context(result, budgets, count_again)
         ended = time.perf_counter()
         stages = {"open": opened - started, "render": ended - found, "total": ended - started}
         return Answer(

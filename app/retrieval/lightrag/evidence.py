@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from app.retrieval.contract import EntityEvidence, RelationEvidence, Source
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.support_store import SupportStore, relation_key
-from app.text.tokens import count_tokens
+from app.text.tokens import count_again
 
 Item = TypeVar("Item")
 
@@ -73,7 +73,7 @@ def within_tokens(items: Sequence[Item], text_of: Callable[[Item], str], limit: 
     """The first items that fit, whole, into `limit` tokens."""
     taken = []
     for item in items:
-        limit -= count_tokens(text_of(item))
+        limit -= count_again(text_of(item))
         if limit < 0:
             break
         taken.append(item)

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from lightrag.utils import pick_by_weighted_polling
 from app.providers.contract import Vectors
 from app.retrieval.lightrag.graph_reader import GraphReader, Row
 from app.retrieval.lightrag.graph_store import SEPARATOR
-from app.text.tokens import count_tokens
+from app.text.tokens import count_again
 
 T = TypeVar("T")
 
@@ -112,7 +111,8 @@ def within_budget(rows: Sequence[Row], line: Callable[[Row], str], limit: int) -
     """The first rows whose lines fit into `limit` tokens together, whole."""
     taken = []
     for row in rows:
-        limit -= _tokens_of(line(row))
+        # With its line break: token boundaries never cross it, so the counts of lines add up to that of the whole.
+        limit -= count_again(f"{line(row)}\n")
         if limit < 0:
             break
         taken.append(row)
@@ -156,9 +156,3 @@ def _relation_line(row: Row) -> str:
     return json.dumps(
         {"entity1": row["src_id"], "entity2": row["tgt_id"], "description": row["description"]}, ensure_ascii=False
     )
-
-
-@lru_cache(maxsize=16_384)
-def _tokens_of(line: str) -> int:
-    # With its line break: token boundaries never cross it, so the counts of lines add up to that of the whole.
-    return count_tokens(f"{line}\n")

@@ -6,6 +6,7 @@ too little is left.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -29,19 +30,22 @@ from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.graph_reader import GraphReader
 from app.retrieval.lightrag.instances import InstancePool
-from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
 from app.retrieval.lightrag.stages import Stages
 from app.retrieval.lightrag.support_store import SupportStore
 from app.retrieval.store.passages import load_evidence, passages_of_chunks
 from app.retrieval.store.postings import LexicalResult, search_terms
 from app.retrieval.store.vectors import PassageVectors
 from app.text.keywords import extract_keywords
+from app.text.tokens import count_again
 
 MIN_CHUNKS = 20
 # Each round asks for four times as much; two of them reach past the remains of a large purge.
 WIDER = 4
 MAX_ROUNDS = 3
 WORD_HITS = 100
+# As many as one question uses at once.
+WARM_CONNECTIONS = 3
 Chunk = tuple[UUID, int]
 
 
@@ -62,6 +66,12 @@ class GraphSearch:
         self._engine = engine
         self._database = database
         self._instances = instances
+
+    async def warm(self) -> None:
+        """Load what the first question would wait for, and open connections; a database that is away is not missed."""
+        await asyncio.to_thread(_load_vocabularies)
+        with suppress(*LOST_CONNECTION):
+            await asyncio.gather(*(self._engine.fetch("SELECT 1") for _ in range(WARM_CONNECTIONS)))
 
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult:
         stages = Stages()
@@ -180,6 +190,12 @@ class GraphSearch:
                     passages[found.passage_id] = found
         legs = [Leg("chunks", by_chunk), Leg.of_hits("vectors", near), Leg.of_hits("words", lexical.hits)]
         return fuse(passages, legs)
+
+
+def _load_vocabularies() -> None:
+    count_again("Trellis")
+    # Two languages: one is cut into words by a dictionary.
+    extract_keywords("Who founded Trellis? 谁创立了它？")
 
 
 async def _asked_keywords(rag: Any, request: SearchRequest) -> Keywords:

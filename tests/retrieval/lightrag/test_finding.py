@@ -80,7 +80,7 @@ async def stock(corpus: Corpus, instances: InstancePool, request: SearchRequest)
     assert isinstance(request.keywords, Keywords)
     wanted = _wanted(request, 1)
     parameters = QueryParam(
-        mode=request.mode,  # type: ignore[arg-type]
+        mode=request.mode,
         only_need_context=True,
         top_k=wanted.top_k,
         chunk_top_k=wanted.chunks,
