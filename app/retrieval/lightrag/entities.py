@@ -16,7 +16,7 @@ from app.retrieval.entity_contract import (
     MergeRequest,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
-from app.retrieval.lightrag.evidence import plain_text, relation_evidence
+from app.retrieval.lightrag.evidence import graph_evidence, plain_text
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.instances import InstancePool
@@ -169,7 +169,7 @@ async def _relations(store: SupportStore, name: str) -> tuple[RelationEvidence, 
         edge = json.loads(row["properties"])
         texts = {field: edge.get(field) or "" for field in ("description", "keywords")}
         rows.append({"src_id": row["src_id"], "tgt_id": row["tgt_id"], "weight": edge.get("weight") or 0, **texts})
-    return tuple(await relation_evidence(store, rows))
+    return tuple((await graph_evidence(store, (), rows))[1])
 
 
 async def _trusted_texts(store: SupportStore, blended: dict[str, str]) -> dict[str, str]:

@@ -1,20 +1,29 @@
 """LightRAG's entities and relations as evidence: trusted support, texts that trusted versions said, token budgets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from app.retrieval.contract import EntityEvidence, RelationEvidence, Source
 from app.retrieval.lightrag.graph_store import SEPARATOR
-from app.retrieval.lightrag.support_store import SupportStore, relation_key
+from app.retrieval.lightrag.support_store import Said, Support, SupportStore, relation_key
 from app.text.tokens import count_again
 
 Item = TypeVar("Item")
+Row = Mapping[str, Any]
 
 
-async def entity_evidence(store: SupportStore, rows: Sequence[dict[str, Any]]) -> list[EntityEvidence]:
-    """Those of `rows` that a trusted version supports, in their order."""
-    support = await store.of_entities([row["entity_name"] for row in rows])
-    said = await store.said_of([name for name, found in support.items() if found.is_mixed])
+async def graph_evidence(
+    store: SupportStore, entities: Sequence[Row], relations: Sequence[Row]
+) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
+    """Those entities and relations (LightRAG's rows) that a trusted version supports, in their order."""
+    names = [row["entity_name"] for row in entities]
+    keys = [relation_key(row["src_id"], row["tgt_id"]) for row in relations]
+    support = await store.support(names, keys)
+    said = await store.said_of([key for found in support for key, each in found.items() if each.is_mixed])
+    return _entities(entities, support[0], said), _relations(relations, keys, support[1], said)
+
+
+def _entities(rows: Sequence[Row], support: Mapping[str, Support], said: Mapping[str, Said]) -> list[EntityEvidence]:
     evidence = []
     for rank, row in enumerate(rows, 1):
         name = row["entity_name"]
@@ -36,11 +45,9 @@ async def entity_evidence(store: SupportStore, rows: Sequence[dict[str, Any]]) -
     return evidence
 
 
-async def relation_evidence(store: SupportStore, rows: Sequence[dict[str, Any]]) -> list[RelationEvidence]:
-    """Those of `rows` (LightRAG's relationships) that a trusted version supports, in their order."""
-    keys = [relation_key(row["src_id"], row["tgt_id"]) for row in rows]
-    support = await store.of_relations(keys)
-    said = await store.said_of([key for key, found in support.items() if found.is_mixed])
+def _relations(
+    rows: Sequence[Row], keys: Sequence[str], support: Mapping[str, Support], said: Mapping[str, Said]
+) -> list[RelationEvidence]:
     evidence = []
     for rank, (key, row) in enumerate(zip(keys, rows, strict=True), 1):
         if key not in support:

@@ -25,7 +25,7 @@ from app.retrieval.contract import (
     SearchResult,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
-from app.retrieval.lightrag.evidence import entity_evidence, relation_evidence, within_tokens
+from app.retrieval.lightrag.evidence import graph_evidence, within_tokens
 from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.graph_reader import GraphReader
@@ -143,10 +143,8 @@ class GraphSearch:
     async def _judge(self, workspace: EngineWorkspace, request: SearchRequest, found: Found) -> Judged:
         store = SupportStore(self._engine, workspace.ref, include_partial=request.include_partial)
         chunks = [chunk for chunk in map(chunk_of, found.chunks) if chunk is not None]
-        entities, relations, passages = await asyncio.gather(
-            entity_evidence(store, found.entities),
-            relation_evidence(store, found.relations),
-            self._passages(workspace, request, chunks),
+        (entities, relations), passages = await asyncio.gather(
+            graph_evidence(store, found.entities, found.relations), self._passages(workspace, request, chunks)
         )
         kept = {chunk: passages[chunk] for chunk in chunks if chunk in passages}
         wanted = len(found.entities) + len(found.relations) + len(chunks)

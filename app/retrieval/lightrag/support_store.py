@@ -30,17 +30,20 @@ SELECT l.version_id, l.document_id, s.state
 """
 
 _SUPPORT = f"""
-WITH said AS (
-  SELECT t.id AS name, CAST(substr(c, 1, 36) AS uuid) AS version_id, count(*) AS chunks
-    FROM {{table}} t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) c
-   WHERE t.workspace = $1 AND t.id = ANY ($2) AND c ~ '^[0-9a-f-]{{{{36}}}}-chunk-'
-   GROUP BY 1, 2
+WITH tracked AS (
+  SELECT true AS is_entity, id, chunk_ids FROM lightrag_entity_chunks WHERE workspace = $1 AND id = ANY ($2)
+  UNION ALL SELECT false, id, chunk_ids FROM lightrag_relation_chunks WHERE workspace = $1 AND id = ANY ($5)
+), said AS (
+  SELECT DISTINCT is_entity, id AS name, CAST(substr(c, 1, 36) AS uuid) AS version_id
+    FROM tracked CROSS JOIN LATERAL jsonb_array_elements_text(chunk_ids) c
+   WHERE c ~ '^[0-9a-f-]{{36}}-chunk-'
 )
-SELECT said.name, bool_or(live.document_id IS NULL) AS is_mixed,
+SELECT said.is_entity, said.name, bool_or(live.document_id IS NULL) AS is_mixed,
        (array_agg(DISTINCT live.document_id) FILTER (WHERE live.document_id IS NOT NULL))[:{MAX_DOCUMENTS}] AS documents,
        coalesce(bool_or(live.state = 'partial'), false) AS is_partial
-  FROM said LEFT JOIN ({_TRUSTED.format(states="$4", tenant="$3")}) live ON live.version_id = said.version_id
- GROUP BY said.name
+  FROM said LEFT JOIN ({_TRUSTED.format(states="$4", tenant="$3")} AND l.workspace_id = $6) live
+    ON live.version_id = said.version_id
+ GROUP BY said.is_entity, said.name
 HAVING bool_or(live.document_id IS NOT NULL)
 """  # noqa: S608 - put together from constants
 
@@ -119,11 +122,20 @@ class SupportStore:
 
     async def of_entities(self, names: Sequence[str]) -> dict[str, Support]:
         """Names without trusted support are left out."""
-        return await self._support("lightrag_entity_chunks", names)
+        return (await self.support(names, ()))[0]
 
-    async def of_relations(self, keys: Sequence[str]) -> dict[str, Support]:
-        """By `relation_key`; those without trusted support are left out."""
-        return await self._support("lightrag_relation_chunks", keys)
+    async def support(self, names: Sequence[str], keys: Sequence[str]) -> tuple[dict[str, Support], dict[str, Support]]:
+        """Of entities by name and of relations by `relation_key`; those without trusted support are left out."""
+        entities: dict[str, Support] = {}
+        relations: dict[str, Support] = {}
+        if names or keys:
+            ref = self._ref
+            for row in await self._database.fetch(
+                _SUPPORT, ref.engine_name, list(names), ref.tenant_id, self._states, list(keys), ref.workspace_id
+            ):
+                found = Support(tuple(row["documents"]), row["is_mixed"], row["is_partial"])
+                (entities if row["is_entity"] else relations)[row["name"]] = found
+        return entities, relations
 
     async def said_of(self, keys: Sequence[str]) -> dict[str, Said]:
         """What trusted mentions say of entities (by name) and relations (by `relation_key`), each sentence once."""
@@ -162,14 +174,6 @@ class SupportStore:
         """The trusted chunks that speak of the entity, oldest first."""
         rows = await self._database.fetch(_CHUNKS, self._ref.engine_name, name, self._ref.tenant_id, self._states)
         return tuple((row["version_id"], row["ordinal"]) for row in rows)
-
-    async def _support(self, table: str, names: Sequence[str]) -> dict[str, Support]:
-        if not names:
-            return {}
-        rows = await self._database.fetch(
-            _SUPPORT.format(table=table), self._ref.engine_name, list(names), self._ref.tenant_id, self._states
-        )
-        return {row["name"]: Support(tuple(row["documents"]), row["is_mixed"], row["is_partial"]) for row in rows}
 
 
 def _md5(name: str) -> str:
