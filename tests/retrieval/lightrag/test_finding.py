@@ -119,6 +119,32 @@ async def test_relations_are_read_up_to_the_limit_best_connected_first(filled: C
     assert all("Harbour Trust" in _pair(row) for row in few)
 
 
+async def test_of_a_hub_only_the_relations_that_can_be_used_are_read(filled: Corpus, pool: EngineDatabase) -> None:
+    with inside(filled.workspace.ref):
+        await pool.fetch(_MANY_NODES, filled.workspace.ref.engine_name)
+        await pool.fetch(_MANY_EDGES, filled.workspace.ref.engine_name)
+        hub, limit = "Harbour Trust", 40
+        read = await GraphReader(pool, filled.workspace.ref, filled.workspace.vector_suffix).relations_of([hub], limit)
+    assert len(read) == limit
+    # Those at whose other end something else hangs as well come before the thousands that only the hub knows.
+    assert {name for row in read for name in _pair(row)} >= {hub, *NAMES}
+    request = SearchRequest("What about the trust?", "local", keywords=Keywords(("trust",), (hub,)))
+    found = await ours(filled, pool, request)
+    assert hub in {row["entity_name"] for row in found.entities}
+    assert found.relations
+
+
+_MANY_NODES = """
+INSERT INTO lightrag_graph_nodes (workspace, namespace, id, properties)
+SELECT $1, 'chunk_entity_relation', 'Leaf ' || n, '{}' FROM generate_series(1, 2000) n
+"""
+_MANY_EDGES = """
+INSERT INTO lightrag_graph_edges (workspace, namespace, src_id, tgt_id, properties)
+SELECT $1, 'chunk_entity_relation', 'Harbour Trust', 'Leaf ' || n, '{"weight": 9.0, "description": "owns"}'
+  FROM generate_series(1, 2000) n
+"""
+
+
 def test_lists_take_turns_and_equal_ones_count_once() -> None:
     assert alternate([[1, 2, 3], [2, 4], [5]], lambda number: number) == [1, 2, 5, 4, 3]
 
