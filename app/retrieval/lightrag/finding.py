@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from lightrag.utils import pick_by_weighted_polling
 
 from app.providers.contract import Vectors
-from app.retrieval.lightrag.graph_reader import GraphReader, Row
 from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.lightrag.search_store import GraphReader, Row
 from app.text.tokens import count_again
 
 T = TypeVar("T")

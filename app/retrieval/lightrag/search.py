@@ -28,9 +28,9 @@ from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.evidence import graph_evidence, within_tokens
 from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
-from app.retrieval.lightrag.graph_reader import GraphReader
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
+from app.retrieval.lightrag.search_store import GraphReader
 from app.retrieval.lightrag.stages import Stages
 from app.retrieval.lightrag.support_store import SupportStore
 from app.retrieval.store.passages import load_evidence, passages_of_chunks

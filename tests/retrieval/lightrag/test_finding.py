@@ -11,11 +11,11 @@ from lightrag import QueryParam
 from app.providers.contract import Vectors
 from app.retrieval.contract import GRAPH_MODES, Keywords, SearchRequest
 from app.retrieval.lightrag.finding import Found, alternate, choose_chunks, find, within_budget
-from app.retrieval.lightrag.graph_reader import GraphReader
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.search import _probes, _wanted
+from app.retrieval.lightrag.search_store import GraphReader
 from tests.retrieval.lightrag.doubles import DIMENSION, Corpus, WordEmbedding, ignore
 
 NAMES = [
