@@ -75,6 +75,8 @@ async def open_ends(connection: asyncpg.Connection) -> list[str]:
         "index states have a lease": "SELECT count(*) FROM index_states WHERE lease_expires_at IS NOT NULL",
         "index states are not final": "SELECT count(*) FROM index_states WHERE state IN ('queued', 'running')",
         "graphs are still being cleaned": "SELECT count(*) FROM index_states WHERE cleanliness <> 'clean'",
+        "versions have been replaced and are still there": "SELECT count(*) FROM versions old JOIN versions v"
+        " ON v.document_id = old.document_id AND v.ordinal > old.ordinal",
         "documents are still being deleted": "SELECT count(*) FROM documents WHERE deleting_at IS NOT NULL",
         "transactions are open": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%' AND xact_start < now() - interval '10 s'",

@@ -43,7 +43,7 @@ class Harmer:
         self._say(f"{time.monotonic() - self._started_at:7.2f} {words}")
 
     async def do(self, harm: Harm) -> None:
-        await self._until_busy()
+        await self._until_busy(harm)
         await asyncio.sleep(harm.after)
         self.note(f"{harm.fault} for {harm.seconds} s")
         if harm.fault in MODEL_FAULTS:
@@ -53,11 +53,12 @@ class Harmer:
         else:
             await getattr(self, f"_{harm.fault}")(harm)
 
-    async def _until_busy(self) -> None:
+    async def _until_busy(self, harm: Harm) -> None:
         """Faults are for work to go through: wait for some, unless all is done or nobody gets to it."""
         deadline = time.monotonic() + BUSY_WITHIN_SECONDS
         while time.monotonic() < deadline:
-            if await self.stack.scalar(RUNNING):
+            is_busy = self._in_flight() if harm.while_asking else await self.stack.scalar(RUNNING)
+            if is_busy:
                 return
             await asyncio.sleep(0.05)
 
@@ -75,7 +76,7 @@ class Harmer:
         if victim is None:
             return
         self.stack.freeze(victim)
-        await self._count_losses()
+        await self.count_losses()
         self.stack.kill(victim)
         self.stack.start_worker()
 
@@ -85,7 +86,7 @@ class Harmer:
             return
         self.stack.freeze(victim)
         self._frozen.add(victim.process.pid)
-        await self._count_losses()
+        await self.count_losses()
 
         async def wake() -> None:
             await asyncio.sleep(harm.seconds)
@@ -99,14 +100,19 @@ class Harmer:
         awake = [child for child in self.stack.workers() if child.process.pid not in self._frozen]
         return awake[int(harm.choice * len(awake))] if awake else None
 
-    async def _count_losses(self) -> None:
-        """Calls in flight, and answers that are not in the database yet: what the victim may have had to ask again."""
+    async def count_losses(self) -> None:
+        """Calls in flight, and answers that are not in the database yet: what may have to be asked for again."""
         stats = self.stack.stub.stats()
+        in_flight = self._in_flight()
         async with self.stack.connection() as connection:
             names = [name for (name,) in await connection.fetch(WORKSPACES)]
             unstored = stats["distinct_extractions"] - await connection.fetchval(STORED, names)
         self.interruptions += 1
-        self.may_be_lost += stats["in_flight"].get("extract", 0) + min(max(unstored, 0), UNSTORED_AT_MOST)
+        self.may_be_lost += in_flight + min(max(unstored, 0), UNSTORED_AT_MOST)
+
+    def _in_flight(self) -> int:
+        """Extractions that the model is being asked for."""
+        return int(self.stack.stub.stats()["in_flight"].get("extract", 0))
 
     # --- servers ---
 
@@ -122,6 +128,16 @@ class Harmer:
 
     async def _cut_connections(self, harm: Harm) -> None:
         self.note(f"{await self.stack.cut_connections()} connections cut")
+
+    async def _freeze_postgres(self, harm: Harm) -> None:
+        self.stack.freeze_server("postgres")
+        await asyncio.sleep(harm.seconds)
+        self.stack.thaw_server("postgres")
+
+    async def _freeze_redis(self, harm: Harm) -> None:
+        self.stack.freeze_server("redis")
+        await asyncio.sleep(harm.seconds)
+        self.stack.thaw_server("redis")
 
     async def _flush_redis(self, harm: Harm) -> None:
         await self.stack.flush_redis()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.chaos.checks import open_ends, stray_files, unowned_rows
-from tests.chaos.corpus import make_corpus
+from tests.chaos.corpus import Text, make_corpus
 from tests.chaos.faults import Harmer
-from tests.chaos.schedule import Ask, Harm, Step, Upload, make_schedule, survivors
+from tests.chaos.schedule import Ask, Harm, Step, Upload, Wish, make_schedule, survivors
 from tests.chaos.snapshot import Snapshot, differences, take_snapshot
 from tests.chaos.stack import ChaosStack
 from tests.chaos.user import User
@@ -23,7 +23,9 @@ TROUBLE = ("attached to a different loop", "Event loop is closed", "another oper
 PROGRESS = """
 SELECT (SELECT count(*) FROM index_states WHERE state IN ('queued', 'running') OR cleanliness <> 'clean')
      + (SELECT count(*) FROM documents WHERE deleting_at IS NOT NULL)
-     + (SELECT count(*) FROM workspace_leases WHERE owner IS NOT NULL) AS open,
+     + (SELECT count(*) FROM workspace_leases WHERE owner IS NOT NULL)
+     + (SELECT count(*) FROM versions old JOIN versions v ON v.document_id = old.document_id AND v.ordinal > old.ordinal)
+       AS open,
        (SELECT sum(attempts) FROM index_states) AS attempts,
        (SELECT count(*) FROM chunks WHERE state <> 'pending') AS chunks,
        (SELECT count(*) FROM live_versions) AS live,
@@ -128,11 +130,25 @@ async def _disturb(user: User, harmer: Harmer, schedule: list[Step]) -> None:
                     await user.upload(texts)
                 case Ask(wish, text):
                     harmer.note(f"{wish} {text.workspace}/{text.filename}")
-                    await (user.delete(text) if wish == "delete" else user.retry_text(text))
+                    await _fulfil(user, harmer, wish, text)
                 case Harm():
                     await harmer.do(step)
     finally:
         await harmer.heal()
+
+
+async def _fulfil(user: User, harmer: Harmer, wish: Wish, text: Text) -> None:
+    match wish:
+        case "replace":
+            await user.replace(text)
+        case "delete":
+            await user.delete(text)
+        case "retry":
+            await user.retry_text(text)
+        case "cancel":
+            # What the model is about to say of it goes unheard, and is asked for again by the retry at the end.
+            await harmer.count_losses()
+            await user.cancel(text)
 
 
 async def _settle(user: User, say: Say) -> Counter[str]:
@@ -196,7 +212,7 @@ def _paid_twice(stack: ChaosStack, harmer: Harmer, say: Say) -> list[str]:
     stats = stack.stub.stats()
     say(
         f"extractions: {stats['distinct_extractions']} different, {stats['repeated_extractions']} repeated,"
-        f" {harmer.may_be_lost} were in flight at {harmer.interruptions} kills and stops"
+        f" {harmer.may_be_lost} were in flight at {harmer.interruptions} kills, stops and cancellations"
     )
     if stats["repeated_extractions"] <= harmer.may_be_lost:
         return []

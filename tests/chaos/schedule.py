@@ -15,6 +15,8 @@ Fault = Literal[
     "restart_postgres",
     "crash_postgres",
     "cut_connections",
+    "freeze_postgres",
+    "freeze_redis",
     "flush_redis",
     "restart_redis",
     "model_429",
@@ -22,10 +24,10 @@ Fault = Literal[
     "model_nonsense",
     "model_silence",
 ]
-Wish = Literal["delete", "retry"]
+Wish = Literal["replace", "cancel", "delete", "retry"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 # Dying workers are what happens most.
-WEIGHTS = [4, 3, 1, 1, 2, 1, 1, 1, 1, 1, 1]
+WEIGHTS = [4, 3, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1]
 WISHES: tuple[Wish, ...] = get_args(Wish)
 
 
@@ -36,12 +38,13 @@ class Upload:
 
 @dataclass(frozen=True)
 class Harm:
-    """A fault, `after` so many seconds from when work is under way; it lasts `seconds`. `choice` in [0, 1) picks its victim."""
+    """A fault, `after` so many seconds from when work is under way, or the model is being asked; it lasts `seconds`. `choice` in [0, 1) picks its victim."""
 
     fault: Fault
     after: float
     seconds: float
     choice: float
+    while_asking: bool
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,13 @@ def make_schedule(seed: int, corpus: list[Text], faults: int) -> list[Step]:
         if lot:
             steps.append(Upload(tuple(lot)))
             present += lot
-        if present and chosen.random() < 0.5:
+        if present and chosen.random() < 0.7:
             ask = Ask(next(wishes), chosen.choice(present))
             steps.append(ask)
             present = after(ask, present)
-        steps.append(Harm(kind, round(chosen.uniform(0, 1.5), 2), _lasting(kind, chosen), chosen.random()))
+        while_asking = chosen.random() < 0.5
+        pause = chosen.uniform(0, 0.2 if while_asking else 1.5)
+        steps.append(Harm(kind, round(pause, 2), _lasting(kind, chosen), chosen.random(), while_asking))
     return steps
 
 
@@ -90,6 +95,8 @@ def after(ask: Ask, present: list[Text]) -> list[Text]:
     """The documents once a wish has been fulfilled."""
     if ask.wish == "delete":
         return [text for text in present if text != ask.text]
+    if ask.wish == "replace":
+        return [text.revised() if text == ask.text else text for text in present]
     return present
 
 
@@ -99,7 +106,7 @@ def _lots(corpus: list[Text], count: int) -> Iterator[list[Text]]:
 
 
 def _lasting(kind: Fault, chosen: random.Random) -> float:
-    if kind == "stop_worker":
+    if kind in ("stop_worker", "freeze_postgres"):
         return round(LEASE_SECONDS * chosen.uniform(2.1, 2.6), 2)
     if kind == "model_silence":
         return round(MODEL_TIMEOUT_SECONDS + chosen.uniform(0.5, 2), 2)

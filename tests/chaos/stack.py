@@ -7,13 +7,14 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import asyncpg
 import httpx
+import psutil
 from pydantic import SecretStr
 from redis.asyncio import Redis
 
@@ -139,6 +140,21 @@ class ChaosStack:
         port = self.servers.redis.port
         self.servers.children[1] = self.servers.redis.start(port)
         assert self.servers.redis.port == port
+
+    def freeze_server(self, name: Literal["postgres", "redis"]) -> None:
+        """SIGSTOP to the server with all its processes, as a partitioned network looks to its clients."""
+        self._signal_server(name, signal.SIGSTOP)
+
+    def thaw_server(self, name: Literal["postgres", "redis"]) -> None:
+        self._signal_server(name, signal.SIGCONT)
+
+    def _signal_server(self, name: str, number: signal.Signals) -> None:
+        parent = psutil.Process(next(child for child in self.servers.children if child.name == name).process.pid)
+        parent.send_signal(number)
+        # Listed once the parent makes no more of them.
+        for process in parent.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
 
     async def flush_redis(self) -> None:
         async with Redis.from_url(self.servers.redis.url()) as client:

@@ -49,18 +49,9 @@ class User:
         for text in texts:
             by_workspace[text.workspace].append(text)
         for workspace, lot in by_workspace.items():
-            await self._upload(workspace, lot)
-
-    async def _upload(self, workspace: str, lot: list[Text]) -> None:
-        """A request that broke off may have been fulfilled: only what is not there is sent again."""
-        missing = lot
-        while missing:
-            files = [("files", (text.filename, text.content.encode(), "text/markdown")) for text in missing]
-            answer = await self.ask("POST", f"{self._at(workspace)}", files=files, repeat=False)
-            if answer.is_success:
-                return
-            there = await self.documents(workspace)
-            missing = [text for text in lot if text.filename not in there]
+            files = [("files", (text.filename, text.content.encode(), "text/markdown")) for text in lot]
+            # Sent again, bytes that are there already make no second document.
+            self._expect(await self.ask("POST", self._at(workspace), files=files), 200, 202)
 
     async def documents(self, workspace: str) -> dict[str, dict[str, Any]]:
         """All documents of a workspace by file name."""
@@ -90,6 +81,19 @@ class User:
         if document is not None:
             # Gone already is as good as accepted.
             self._expect(await self.ask("DELETE", document["links"]["self"]), 202, 404)
+
+    async def replace(self, text: Text) -> None:
+        """Put the text's next revision in its place."""
+        document, revised = await self._find(text), text.revised()
+        if document is not None:
+            files = [("files", (revised.filename, revised.content.encode(), "text/markdown"))]
+            self._expect(await self.ask("PUT", document["links"]["content"], files=files), 200, 202)
+
+    async def cancel(self, text: Text) -> None:
+        document = await self._find(text)
+        if document is not None:
+            # It may have been done, or called off, before.
+            self._expect(await self.ask("POST", f"{document['links']['self']}/cancel"), 202, 409)
 
     async def retry(self, document: dict[str, Any]) -> None:
         self._expect(await self.ask("POST", f"{document['links']['self']}/retry"), 202, 404, 409)
