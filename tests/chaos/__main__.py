@@ -13,7 +13,7 @@ from tests.chaos.user import Surprised
 from tests.fakes.stub_process import run_stub
 
 DOCUMENTS_A_FAULT = 2
-LEAST_FAULTS = 14
+LEAST_FAULTS = 15
 
 
 def main() -> int:

@@ -1,9 +1,13 @@
 """What must be true of an installation at rest, whatever was done to it; each check names what is wrong."""
 
+import asyncio
 import re
+import time
 from pathlib import Path
 
 import asyncpg
+
+from tests.chaos.stack import ChaosStack
 
 COLUMNS = """
 SELECT c.table_name, array_agg(c.column_name::text) AS columns
@@ -85,15 +89,24 @@ async def open_ends(connection: asyncpg.Connection) -> list[str]:
     return [f"{count} {name}" for name, count in counts.items() if count]
 
 
-async def stray_files(folder: Path, connection: asyncpg.Connection) -> list[str]:
-    """Originals without a row, and rows without an original."""
-    stored = _files(folder / "blobs")
-    known = {row["key"] for row in await connection.fetch("SELECT key FROM blobs")}
-    return [
-        *(f"the original {key} has no row" for key in sorted(stored - known)),
-        *(f"the original {key} is missing" for key in sorted(known - stored)),
-    ]
+async def stray_files(stack: ChaosStack, patience_seconds: float = 90) -> list[str]:
+    """Originals without a row, rows without an original, and temporary files, once the sweeper had its time for them."""
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        stored, temporary = _files(stack.folder)
+        known = {row["key"] for row in await stack.fetch("SELECT key FROM blobs")}
+        found = [
+            *(f"the original {key} has no row" for key in sorted(stored - known)),
+            *(f"the original {key} is missing" for key in sorted(known - stored)),
+            *(f"the temporary folder {name} is left" for name in sorted(temporary)),
+        ]
+        if not found or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(0.5)
 
 
-def _files(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+def _files(folder: Path) -> tuple[set[str], set[str]]:
+    """Keys of the originals in an installation's folder, and names of temporary folders."""
+    blobs = folder / "blobs"
+    stored = {str(path.relative_to(blobs)) for path in blobs.rglob("*") if path.is_file()}
+    return stored, {path.name for path in (folder / "tmp").iterdir() if path.name.startswith("trellis-")}

@@ -19,7 +19,7 @@ async def _installation(worker_number: int) -> AsyncIterator[ChaosStack]:
     folder = Path(os.environ[RUN_FOLDER]) / f"chaos-{worker_number}"
     with run_stub("--llm-ms", "250", "--embed-ms", "10", "--dim", str(DIMENSION)) as stub:
         # A test that holds the model up must not be overtaken by the client's patience.
-        stack = await create_stack(folder, stub, timeout_seconds=60)
+        stack = await create_stack(folder, stub, {"TRELLIS_LEFTOVER_AGE_SECONDS": "10"}, timeout_seconds=60)
         yield stack
         await asyncio.to_thread(stack.stop)
 

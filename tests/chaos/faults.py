@@ -96,6 +96,11 @@ class Harmer:
 
         self._go_on(wake())
 
+    async def _kill_api(self, harm: Harm) -> None:
+        self.stack.kill(self.stack.child("api"))
+        await asyncio.sleep(harm.seconds)
+        self.stack.processes.start_api()
+
     def _choose(self, harm: Harm) -> Child | None:
         awake = [child for child in self.stack.workers() if child.process.pid not in self._frozen]
         return awake[int(harm.choice * len(awake))] if awake else None

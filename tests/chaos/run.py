@@ -199,7 +199,7 @@ async def _compare(
     async with stack.connection() as connection:
         wrong += await unowned_rows(connection)
         wrong += await open_ends(connection)
-        wrong += await stray_files(stack.folder, connection)
+    wrong += await stray_files(stack)
     wrong += _paid_twice(stack, harmer, say)
     log = stack.log() + stack.log("api")
     wrong += [f"a log says '{words}'" for words in TROUBLE if words in log]

@@ -12,6 +12,7 @@ from tests.chaos.stack import LEASE_SECONDS, MODEL_TIMEOUT_SECONDS
 Fault = Literal[
     "kill_worker",
     "stop_worker",
+    "kill_api",
     "restart_postgres",
     "crash_postgres",
     "cut_connections",
@@ -27,7 +28,7 @@ Fault = Literal[
 Wish = Literal["replace", "cancel", "delete", "retry"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 # Dying workers are what happens most.
-WEIGHTS = [4, 3, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1]
+WEIGHTS = [4, 3, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1]
 WISHES: tuple[Wish, ...] = get_args(Wish)
 
 

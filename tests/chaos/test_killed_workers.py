@@ -56,7 +56,7 @@ async def nothing_is_left(stack: ChaosStack) -> None:
     async with stack.connection() as connection:
         assert await open_ends(connection) == []
         assert await unowned_rows(connection) == []
-        assert await stray_files(stack.folder, connection) == []
+    assert await stray_files(stack) == []
 
 
 @pytest.mark.parametrize("stage", [parsing, embedding, writing, extracting, merging, committing])

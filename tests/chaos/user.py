@@ -113,7 +113,13 @@ class User:
         """The answer; one that says "not now" is asked for again unless told otherwise."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
-            answer = await self._client.request(method, path, **request)
+            try:
+                answer = await self._client.request(method, path, **request)
+            except httpx.TransportError as error:
+                if not repeat or asyncio.get_running_loop().time() > deadline:
+                    raise Surprised(f"{method} {path} was not answered: {error!r}") from error
+                await asyncio.sleep(0.3)
+                continue
             if answer.status_code >= 500 and answer.status_code not in UNAVAILABLE:
                 raise Surprised(f"{method} {path} answered {answer.status_code}: {answer.text[:500]}")
             if answer.status_code not in UNAVAILABLE or not repeat or asyncio.get_running_loop().time() > deadline:
