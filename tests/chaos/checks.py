@@ -28,12 +28,24 @@ OWNERS = {
 NUMBERED = "SELECT 1 FROM workspaces o WHERE o.number = t.workspace"
 ENGINE = "SELECT 1 FROM workspaces o WHERE 'w_' || replace(o.id::text, '-', '') = t.workspace"
 # What was spent, done or told outlives what it was about.
-LASTING = re.compile(r"usage|audit|event|histor|webhook|deliver|idempot|tenants|model_profiles|alembic")
+LASTING = re.compile(r"usage|audit|event|webhook|deliver|idempot|tenants|model_profiles|alembic")
 
 # Engine rows name versions inside their values. A graph version must be one that the graph trusts.
 VERSION_TEXT = r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 TRUSTED = "SELECT 1 FROM live_versions o WHERE o.engine = 'graph' AND o.version_id::text = v.id[1]"
 KNOWN = "SELECT 1 FROM versions o WHERE o.id::text = v.id[1]"
+
+
+HISTORIES = """
+SELECT s.version_id, s.engine, array_agg(t.from_state || '>' || t.to_state ORDER BY t.ordinal DESC) AS ends
+  FROM index_states s
+  JOIN (SELECT *, lag(to_state) OVER each_index AS before, lag(ordinal) OVER each_index AS ordinal_before
+          FROM index_transitions
+        WINDOW each_index AS (PARTITION BY tenant_id, version_id, engine ORDER BY ordinal)) t
+    ON (t.tenant_id, t.version_id, t.engine) = (s.tenant_id, s.version_id, s.engine)
+ GROUP BY s.version_id, s.engine, s.state
+HAVING bool_or(t.ordinal > 1 AND (t.from_state IS DISTINCT FROM t.before OR t.ordinal <> t.ordinal_before + 1))
+    OR (array_agg(t.to_state ORDER BY t.ordinal DESC))[1] <> s.state"""
 
 
 async def unowned_rows(connection: asyncpg.Connection) -> list[str]:
@@ -87,6 +99,12 @@ async def open_ends(connection: asyncpg.Connection) -> list[str]:
     }
     counts = {name: await connection.fetchval(query) for name, query in queries.items()}
     return [f"{count} {name}" for name, count in counts.items() if count]
+
+
+async def broken_histories(connection: asyncpg.Connection) -> list[str]:
+    """Histories of indexes that leave out a transition, or do not end in the state that the index is in."""
+    rows = await connection.fetch(HISTORIES)
+    return [f"the history of {row['engine']} of version {row['version_id']} ends {row['ends']}" for row in rows]
 
 
 async def stray_files(stack: ChaosStack, patience_seconds: float = 90) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.chaos.checks import open_ends, stray_files, unowned_rows
+from tests.chaos.checks import broken_histories, open_ends, stray_files, unowned_rows
 from tests.chaos.corpus import Text, make_corpus
 from tests.chaos.faults import Harmer
 from tests.chaos.schedule import Ask, Harm, Step, Upload, Wish, make_schedule, survivors
@@ -199,6 +199,7 @@ async def _compare(
     async with stack.connection() as connection:
         wrong += await unowned_rows(connection)
         wrong += await open_ends(connection)
+        wrong += await broken_histories(connection)
     wrong += await stray_files(stack)
     wrong += _paid_twice(stack, harmer, say)
     log = stack.log() + stack.log("api")

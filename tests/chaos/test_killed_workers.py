@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from tests.chaos.checks import open_ends, stray_files, unowned_rows
+from tests.chaos.checks import broken_histories, open_ends, stray_files, unowned_rows
 from tests.chaos.corpus import Text, make_corpus
 from tests.chaos.stack import ChaosStack
 from tests.chaos.stages import held_at_write, held_by_model, is_at, until
@@ -56,6 +56,7 @@ async def nothing_is_left(stack: ChaosStack) -> None:
     async with stack.connection() as connection:
         assert await open_ends(connection) == []
         assert await unowned_rows(connection) == []
+        assert await broken_histories(connection) == []
     assert await stray_files(stack) == []
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
@@ -18,6 +19,12 @@ UNAVAILABLE = (502, 503, 504)
 
 class Surprised(AssertionError):
     """The API answered what it must not answer, whatever happens around it."""
+
+
+def _says_later(answer: httpx.Response) -> bool:
+    # A request that broke off may still be under way, or hold its key for as long as a lease.
+    in_progress = answer.status_code == 409 and answer.json().get("code") == "idempotency_in_progress"
+    return in_progress or answer.status_code in UNAVAILABLE
 
 
 class User:
@@ -112,9 +119,10 @@ class User:
     async def ask(self, method: str, path: str, *, repeat: bool = True, **request: Any) -> httpx.Response:
         """The answer; one that says "not now" is asked for again unless told otherwise."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        headers = {"Idempotency-Key": uuid4().hex} if method == "POST" and not path.endswith("/query") else {}
         while True:
             try:
-                answer = await self._client.request(method, path, **request)
+                answer = await self._client.request(method, path, headers=headers, **request)
             except httpx.TransportError as error:
                 if not repeat or asyncio.get_running_loop().time() > deadline:
                     raise Surprised(f"{method} {path} was not answered: {error!r}") from error
@@ -122,7 +130,7 @@ class User:
                 continue
             if answer.status_code >= 500 and answer.status_code not in UNAVAILABLE:
                 raise Surprised(f"{method} {path} answered {answer.status_code}: {answer.text[:500]}")
-            if answer.status_code not in UNAVAILABLE or not repeat or asyncio.get_running_loop().time() > deadline:
+            if not _says_later(answer) or not repeat or asyncio.get_running_loop().time() > deadline:
                 return answer
             await asyncio.sleep(0.3)
 
