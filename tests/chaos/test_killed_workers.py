@@ -1,63 +1,24 @@
 """A worker is killed at each stage of its work: another one finishes, pays for nothing twice, and nothing is left over."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-
 import pytest
 
-from tests.chaos.checks import broken_histories, open_ends, stray_files, unowned_rows
-from tests.chaos.corpus import Text, make_corpus
 from tests.chaos.stack import ChaosStack
-from tests.chaos.stages import held_at_write, held_by_model, is_at, until
+from tests.chaos.stages import (
+    PLACE,
+    SUMMARIES,
+    Stage,
+    committing,
+    documents,
+    embedding,
+    extracting,
+    merging,
+    nothing_is_left,
+    parsing,
+    writing,
+)
 from tests.chaos.user import User
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
-
-Reached = Callable[[], Awaitable[None]]
-Stage = Callable[[ChaosStack, str], AbstractAsyncContextManager[Reached]]
-PLACE = "beacon0"
-# Entities that two documents share are summed up by the model while they are merged.
-SUMMARIES = {"summary_after_fragments": 2}
-
-
-@asynccontextmanager
-async def parsing(stack: ChaosStack, tenant: str) -> AsyncIterator[Reached]:
-    async def reached() -> None:
-        await until(lambda: is_at(stack, tenant, "lazy", "parsing"))
-
-    yield reached
-
-
-def embedding(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:
-    return held_by_model(stack, "embed")
-
-
-def writing(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:
-    return held_at_write(stack, "corpus_versions", tenant, "lazy", "indexing")
-
-
-def extracting(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:
-    return held_by_model(stack, "extract")
-
-
-def merging(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:
-    return held_by_model(stack, "summary")
-
-
-def committing(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:
-    return held_at_write(stack, "lightrag_doc_status", tenant, "graph", "merging")
-
-
-def documents(count: int = 2) -> list[Text]:
-    return make_corpus(7, documents=count, workspaces=1)
-
-
-async def nothing_is_left(stack: ChaosStack) -> None:
-    async with stack.connection() as connection:
-        assert await open_ends(connection) == []
-        assert await unowned_rows(connection) == []
-        assert await broken_histories(connection) == []
-    assert await stray_files(stack) == []
 
 
 @pytest.mark.parametrize("stage", [parsing, embedding, writing, extracting, merging, committing])

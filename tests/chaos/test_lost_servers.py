@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from tests.chaos.stack import ChaosStack
-from tests.chaos.stages import held_by_model, until
-from tests.chaos.test_killed_workers import PLACE, documents, nothing_is_left
+from tests.chaos.stages import PLACE, documents, held_by_model, nothing_is_left, until
 from tests.chaos.user import User
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]

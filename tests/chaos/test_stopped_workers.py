@@ -8,8 +8,7 @@ import pytest
 from tests.chaos.checks import open_ends, unowned_rows
 from tests.chaos.snapshot import Snapshot, differences, take_snapshot
 from tests.chaos.stack import LEASE_SECONDS, ChaosStack
-from tests.chaos.stages import until
-from tests.chaos.test_killed_workers import (
+from tests.chaos.stages import (
     PLACE,
     SUMMARIES,
     Stage,
@@ -17,6 +16,7 @@ from tests.chaos.test_killed_workers import (
     documents,
     extracting,
     merging,
+    until,
     writing,
 )
 from tests.chaos.user import User
