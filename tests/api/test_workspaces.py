@@ -65,6 +65,10 @@ async def test_names_that_look_alike_are_different_workspaces(client: httpx.Asyn
         ({"name": " "}, "validation_error", "errors"),
         ({"name": "x", "settings": {"chunk_tokens": 5}}, "validation_error", "errors"),
         ({"name": "x", "settings": {"chunk_size": 500}}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"partial_graphs": "maybe"}}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"parse_timeout_seconds": 0}}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"extract_timeout_seconds": 1e9}}, "validation_error", "errors"),
+        ({"name": "x", "settings": {"merge_timeout_seconds": "soon"}}, "validation_error", "errors"),
         ({"name": "x", "settings": {"extraction_examples": ["a\x00b"]}}, "validation_error", "errors"),
     ],
 )

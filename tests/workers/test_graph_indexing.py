@@ -102,16 +102,20 @@ async def test_a_provider_that_is_down_is_asked_again_and_named_in_the_end(
 
 
 async def test_a_chunk_whose_call_fails_is_asked_again_and_only_that_one(
-    worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, stub_llm: StubServer
-) -> None:
-    """C21: 429, then 500, then no answer in time, then an answer."""
-    upload = await extracted_text(worker, uploads, stub_workspace)
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, owner_database: Database, settings: Settings,
+    stub_llm: StubServer,
+) -> None:  # fmt: skip
+    """C21: 429, then 500, then no answer in time, then something that is none, then an answer."""
+    chat = await register_stub(stub_llm, owner_database, settings, timeout_seconds=5)
+    workspace_id = await tenancy.add_workspace(engines=GRAPH, chat=chat, settings=SMALL_CHUNKS)
+    upload = await extracted_text(worker, uploads, workspace_id)
     stub_llm.set_faults(
         {"match": "Marker2 ", "kind": "extract", "status": 429, "times": 1},
         {"match": "Marker2 ", "kind": "extract", "status": 500, "times": 1},
+        {"match": "Marker2 ", "kind": "extract", "delay_ms": 20_000, "times": 1},
         {"match": "Marker2 ", "kind": "extract", "page": "no document", "times": 1},
     )
-    for reason in ("answered 429", "answered 500", "no answer"):
+    for reason in ("answered 429", "answered 500", "did not answer within 5 seconds", "no answer"):
         assert await run_graph(worker, upload)
         state = await uploads.state(upload, "graph")
         assert (state.state, state.error_code, state.chunks_done) == ("queued", "model_unavailable", CHUNKS - 1)
@@ -119,8 +123,7 @@ async def test_a_chunk_whose_call_fails_is_asked_again_and_only_that_one(
         assert reason in str(state.error_detail)
     assert await run_graph(worker, upload) is None
     assert (await uploads.state(upload, "graph")).state == "ready"
-    assert stub_llm.stats()["calls"]["extract"] == CHUNKS + 3
-    assert stub_llm.stats()["repeated_extractions"] == 0
+    assert stub_llm.stats()["calls"]["extract"] == CHUNKS + 4
 
 
 async def test_a_chunk_that_never_gets_an_answer_makes_a_partial_index_and_nothing_stands_in_for_it(
