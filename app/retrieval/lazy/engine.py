@@ -17,15 +17,27 @@ from app.retrieval.contract import EngineWorkspace, PassageEvidence, SearchReque
 from app.retrieval.lazy.budgets import flavour_of
 from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
 from app.retrieval.lazy.explanation import Trail, explain, sources_of
+from app.retrieval.lazy.naming import lift_named, named_passages, naming_keys
 from app.retrieval.lazy.neighbourhood import draw, trusted_postings
-from app.retrieval.lazy.parameters import DEFAULT_FLAVOUR, FLAVOURS, LEG_SIZE, Flavour
+from app.retrieval.lazy.parameters import DEFAULT_FLAVOUR, FLAVOURS, LEG_SIZE, NAMED_PASSAGES, Flavour
 from app.retrieval.lazy.ranking import Legs, final_scores, fuse
-from app.retrieval.lazy.store import Postings, load_postings, load_seeds
-from app.retrieval.lazy.traversal import Activation, Question, activate, choose, expand, next_front, seed_weights
+from app.retrieval.lazy.store import Postings, load_held, load_named, load_postings, load_seeds
+from app.retrieval.lazy.traversal import (
+    Activation,
+    Question,
+    activate,
+    choose,
+    expand,
+    next_front,
+    rest_passages,
+    rest_terms,
+    seed_weights,
+    weigh_rest,
+)
 from app.retrieval.store.passages import load_evidence, trusted_ids
 from app.retrieval.store.postings import search_terms
 from app.retrieval.store.vectors import PassageVectors
-from app.text.concepts.extraction import query_concepts
+from app.text.concepts.extraction import Concept, concept_key, query_concepts
 
 
 @dataclass
@@ -100,12 +112,12 @@ class LazySearch:
             trail, scores = None, legs.fused
             if flavour is not None:
                 with clock.stage("graph"):
-                    trail = await self._walk(session, workspace, request.query, legs, flavour)
-                scores = final_scores(legs.fused, trail.walk.masses, trail.seeds)
+                    trail = await self._walk(session, workspace, request, legs, flavour)
+                scores = final_scores(trail.plain, trail.walk.masses, trail.seeds)
             wanted = (request.top_k or DEFAULT_TOP_K) if flavour is None else flavour.returned
             with clock.stage("passages"):
                 found = await _load(session, workspace.ref, scores, request, wanted)
-        sources = sources_of(legs, None if trail is None else trail.walk)
+        sources = sources_of(legs, trail)
         passages = tuple(
             replace(passage, score=scores[passage.passage_id], sources=sources[passage.passage_id]) for passage in found
         )
@@ -117,19 +129,24 @@ class LazySearch:
         )
 
     async def _walk(
-        self, session: TenantSession, workspace: EngineWorkspace, query: str, legs: Legs, flavour: Flavour
+        self, session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, legs: Legs, flavour: Flavour
     ) -> Trail:
         """From the seeds over their concepts to the passages that share them, as many hops as the flavour has."""
-        question = _question(query, legs)
-        trail = Trail(flavour, query_concepts(query), list(legs.fused)[: flavour.seeds])
-        weights = seed_weights(legs.fused, trail.seeds)
+        question = _question(request.query, legs)
+        concepts = query_concepts(request.query)
+        named = await _named(session, workspace, request, concepts)
+        plain = lift_named(legs.fused, named)
+        trail = Trail(flavour, concepts, named, plain, list(plain)[: flavour.seeds])
+        weights = seed_weights(plain, trail.seeds)
         for _ in range(flavour.hops if trail.seeds else 0):
             starts = await load_seeds(session, workspace.ref, list(weights))
             activations = activate(question, [starts[start] for start in weights if start in starts], weights, flavour)
             postings = await self._postings(session, workspace, activations, flavour, trail)
             used = {visit.key for visit in trail.walk.visits}
             expand(trail.walk, choose(activations, postings, legs.lexical.corpus_passages, flavour, used), postings)
-            weights = next_front(trail.walk, legs.fused, trail.seeds)
+            weights = next_front(trail.walk, plain, trail.seeds)
+        if trail.walk.masses:
+            await _weigh_rest(session, workspace, question, trail)
         return trail
 
     async def _postings(
@@ -169,6 +186,26 @@ async def _search_legs(
 
 def _question(query: str, legs: Legs) -> Question:
     return Question(legs.lexical.idf, frozenset(concept.key for concept in query_concepts(query)))
+
+
+async def _named(
+    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, concepts: Sequence[Concept]
+) -> set[int]:
+    keys = naming_keys(concepts)
+    if not keys:
+        return set()
+    postings = await load_named(
+        session, workspace.ref, keys, most=NAMED_PASSAGES, include_partial=request.include_partial
+    )
+    return named_passages(postings)
+
+
+async def _weigh_rest(session: TenantSession, workspace: EngineWorkspace, question: Question, trail: Trail) -> None:
+    term_of = {concept_key(term): term for term in rest_terms(question)}
+    first = trail.seeds[0]
+    found = await load_held(session, workspace.ref, [first, *rest_passages(trail.walk)], list(term_of))
+    held = {passage_id: frozenset(term_of[key] for key in keys) for passage_id, keys in found.items()}
+    weigh_rest(trail.walk, question, first, held)
 
 
 async def _load(

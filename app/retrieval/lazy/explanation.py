@@ -1,11 +1,11 @@
 """Says why each passage came, as plain data for the answer's `details` and `sources`. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.retrieval.contract import Source
-from app.retrieval.lazy.parameters import Flavour
+from app.retrieval.lazy.parameters import NAMED_SHARE, Flavour
 from app.retrieval.lazy.ranking import Legs
 from app.retrieval.lazy.traversal import Visit, Walk
 from app.text.concepts.extraction import Concept, ConceptKind
@@ -19,6 +19,8 @@ class Trail:
 
     flavour: Flavour
     concepts: Sequence[Concept]  # of the question
+    named: Set[int]  # passages that are about one of them
+    plain: Mapping[int, float]  # the fusion with those lifted, best first
     seeds: Sequence[int]
     walk: Walk = field(default_factory=Walk)
     probed: int = 0  # concepts whose postings were looked up
@@ -30,13 +32,15 @@ class Trail:
         return self.probed + len(self.walk.masses)
 
 
-def sources_of(legs: Legs, walk: Walk | None) -> dict[int, tuple[Source, ...]]:
+def sources_of(legs: Legs, trail: Trail | None) -> dict[int, tuple[Source, ...]]:
     """Per passage which legs found it, at which rank and with which score of that leg."""
-    masses: Mapping[int, float] = walk.masses if walk is not None else {}
+    masses: Mapping[int, float] = trail.walk.masses if trail is not None else {}
+    named = [passage_id for passage_id in trail.plain if passage_id in trail.named] if trail is not None else []
     by_mass = sorted(masses.items(), key=lambda item: (-item[1], item[0]))
     ranked = {
         "bm25": [(hit.passage_id, hit.score) for hit in legs.lexical.hits],
         "vectors": [(hit.passage_id, hit.score) for hit in legs.dense],
+        "names": [(passage_id, NAMED_SHARE) for passage_id in named],
         "concepts": by_mass,
     }
     found: dict[int, tuple[Source, ...]] = {}

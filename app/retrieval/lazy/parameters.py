@@ -15,22 +15,33 @@ MAX_RANK: Final = NAME_CAP  # ranks of all three kinds are on the scale of the f
 
 # --- Seeds ---
 LEG_SIZE: Final = 200  # passages taken from each leg
-LEXICAL_SHARE: Final = 0.5  # weight of BM25 where the best passage covers the question
-FULL_COVERAGE: Final = 0.25  # from this part of the question's weight on it counts as covered
+LEXICAL_SHARE: Final = 0.75  # weight of BM25 where the best passage covers the question
+FULL_COVERAGE: Final = 0.4  # from this part of the question's weight on it counts as covered
+
+NAMED_SHARE: Final = 0.4  # added to a passage that is about a name of the question
+NAMED_PASSAGES: Final = 8  # a name that more passages are about does not tell which is meant
 
 # --- Activation ---
-SEED_POWER: Final = 3.0
-KIND_WEIGHTS: Final = (1.0, 0.3, 0.5)  # name, number, word
-OVERLAP_FLOOR: Final = 0.2
-QUERY_CONCEPT_FACTOR: Final = 0.6  # the question's own concepts lead back to what the seeds are already
+SEED_POWER: Final = 5.0
+KIND_WEIGHTS: Final = (1.0, 0.3, 0.4)  # name, number, word
+OVERLAP_FLOOR: Final = 0.1
+QUERY_CONCEPT_FACTOR: Final = 0.3  # the question's own concepts lead back to what the seeds are already
 OWN_TITLE_FACTOR: Final = 0.3
+OWN_LEAD_FACTOR: Final = 0.5
 
 # --- Expansion ---
-TITLE_BONUS: Final = 10.0
-PROMINENT_BONUS: Final = 1.0  # in the title or the first sentence
-GRAPH_WEIGHT: Final = 1.25
-SEED_DAMPING: Final = 0.5
+DF_POWER: Final = 0.8  # a concept spreads its score over its passages, a little more than evenly
+TITLE_BONUS: Final = 14.0
+LEAD_BONUS: Final = 2.0  # where a paragraph begins with the concept
+PROMINENT_BONUS: Final = 1.0  # in the title or the first sentence of a paragraph
+GRAPH_WEIGHT: Final = 1.5
+SEED_DAMPING: Final = 0.3
 KEPT_RANKS: Final = 1  # first places of the plain ranking that stay where they are
+
+# --- What the first seed leaves unanswered ---
+REST_WEIGHT: Final = 6.0  # how much more mass counts in a passage that holds all of it
+REST_PASSAGES: Final = 200  # reached passages that are looked into, those with most mass
+REST_TERMS: Final = 32  # terms of the question that are looked for, the rarest
 
 # --- Second hop ---
 FRONT_SIZE: Final = 4

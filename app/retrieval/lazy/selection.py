@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from app.retrieval.lazy.parameters import CASELESS_CAP, MAX_RANK, NAME_CAP, WORD_FILL
 from app.text.concepts.extraction import Concept, ConceptKind, concepts_of, extract_concepts
-from app.text.concepts.words import Sentence
+from app.text.concepts.stopwords import FUNCTION_WORDS
+from app.text.concepts.words import Sentence, normalise
 
 MAX_SENTENCES = 62  # bits of a bigint besides the title's and the sign
 
@@ -19,6 +20,13 @@ _IN_TITLE = 1 << 2
 _IS_TITLE = 1 << 3
 _IN_FIRST = 1 << 4
 _RANK_SHIFT = 5
+_RANK_BITS = 0x1FF
+_IS_LEAD = 1 << 14
+NAMING_FLAGS = _IS_TITLE | _IS_LEAD
+"""Flags of which one is set where a passage is about the concept, as far as its form tells."""
+
+# A paragraph's first words are looked for within this many characters.
+_LEAD_CHARS = 120
 
 
 class Mention(NamedTuple):
@@ -35,8 +43,13 @@ def is_title(flags: int) -> bool:
     return bool(flags & _IS_TITLE)
 
 
+def is_lead(flags: int) -> bool:
+    """Whether a paragraph of the passage begins with the concept, which is what untitled text has for a title."""
+    return bool(flags & _IS_LEAD)
+
+
 def is_prominent(flags: int) -> bool:
-    """Whether the concept stands in the title or the first sentence."""
+    """Whether the concept stands in the title or in the first sentence of a paragraph."""
     return bool(flags & (_IN_TITLE | _IN_FIRST))
 
 
@@ -45,13 +58,14 @@ def kind_of(flags: int) -> int:
 
 
 def rank_of(flags: int) -> int:
-    return flags >> _RANK_SHIFT
+    return flags >> _RANK_SHIFT & _RANK_BITS
 
 
 def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[Sentence]) -> list[Mention]:
     """The concepts kept of a passage, best rank first."""
     concepts = concepts_of(passage, title)
     above = _heading_keys(tuple(heading_path))
+    leads = _lead_keys(passage, concepts)
     mentions = []
     for rank, concept in _ranked(concepts, above):
         flags = concept.kind | rank << _RANK_SHIFT
@@ -61,8 +75,10 @@ def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[S
             mask = 1
         if concept.is_title:
             flags |= _IS_TITLE
+        if concept.key in leads:
+            flags |= _IS_LEAD
         held = concept.sentences
-        if held and held[0] == 0:
+        if any(passage[sentence].starts_paragraph for sentence in held):
             flags |= _IN_FIRST
         for sentence in held:
             if sentence < MAX_SENTENCES:
@@ -74,6 +90,31 @@ def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[S
 @lru_cache(maxsize=1024)
 def _heading_keys(heading_path: tuple[str, ...]) -> frozenset[int]:
     return frozenset(concept.key for concept in extract_concepts(heading_path))
+
+
+def _lead_keys(passage: Sequence[Sentence], concepts: Sequence[Concept]) -> set[int]:
+    """The concepts that paragraphs begin with, the longest for each; a function word may stand before it."""
+    starts = {place: _beginnings(sentence) for place, sentence in enumerate(passage) if sentence.starts_paragraph}
+    longest: dict[int, Concept] = {}
+    for concept in concepts:
+        for place in concept.sentences:
+            if place not in starts or len(concept.normal) <= len(longest[place].normal if place in longest else ""):
+                continue
+            if any(_begins_with(start, concept) for start in starts[place]):
+                longest[place] = concept
+    return {concept.key for concept in longest.values()}
+
+
+def _beginnings(sentence: Sentence) -> list[str]:
+    """How a sentence begins in normal form: as it stands and, after a function word, behind it."""
+    found = [token.lexeme.normal for token in sentence.tokens[:1]]
+    cuts = [token.start for token in sentence.tokens[: 2 if found and found[0] in FUNCTION_WORDS else 1]]
+    return [normalise(sentence.text[cut : cut + _LEAD_CHARS]) for cut in cuts]
+
+
+def _begins_with(start: str, concept: Concept) -> bool:
+    after = start[len(concept.normal) : len(concept.normal) + 1]
+    return start.startswith(concept.normal) and (concept.is_caseless or not after.isalnum())
 
 
 def _ranked(concepts: Sequence[Concept], above: Set[int]) -> list[tuple[int, Concept]]:

@@ -11,7 +11,8 @@ from sqlalchemy import text
 from app.db.session import TenantSession
 from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
-from app.retrieval.lazy.selection import Mention
+from app.retrieval.lazy.selection import NAMING_FLAGS, Mention
+from app.retrieval.store.trust import trust_parameters, trusted
 
 _ADD_VERSION = """
 INSERT INTO lazy_versions (tenant_id, version_id, workspace, passages, terms)
@@ -77,6 +78,28 @@ SELECT asked.key, found.ids, found.flags
  ) found
  WHERE found.ids IS NOT NULL
 """
+
+
+# Bounded in rows read, for a name may be in very many passages; in their order, so that equal questions agree.
+_NAMED = f"""
+SELECT asked.key, array_agg(named.passage_id) AS ids, array_agg(named.flags) AS flags
+  FROM unnest(CAST(:keys AS bigint[])) asked (key)
+ CROSS JOIN LATERAL (
+   SELECT few.passage_id, few.flags
+     FROM (SELECT t.passage_id, t.flags FROM concept_postings t
+            WHERE t.workspace = :workspace AND t.key = asked.key ORDER BY t.passage_id LIMIT :scanned) few
+    WHERE few.flags & :naming <> 0 LIMIT :most + 1
+ ) named
+  JOIN passages p ON p.tenant_id = :tenant_id AND p.id = named.passage_id {trusted("p")}
+ GROUP BY asked.key
+"""  # noqa: S608 - put together from constants of ours
+
+_HELD = """
+SELECT passage_id, array_agg(key) AS keys FROM term_postings
+ WHERE workspace = :workspace AND key = ANY (CAST(:keys AS bigint[])) AND passage_id = ANY (CAST(:ids AS bigint[]))
+ GROUP BY passage_id
+"""
+_SCANNED_POSTINGS = 1000
 
 
 @dataclass(frozen=True)
@@ -159,3 +182,29 @@ async def load_postings(session: TenantSession, ref: WorkspaceRef, keys: Sequenc
     parameters = {"workspace": ref.number, "keys": sorted(keys), "max_df": max_df}
     found = await session.execute(text(_POSTINGS), parameters)
     return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}
+
+
+async def load_named(
+    session: TenantSession, ref: WorkspaceRef, keys: Sequence[int], *, most: int, include_partial: bool = False
+) -> Postings:
+    """The trusted passages that are about each concept by their title or the begin of a paragraph, `most` + 1 of them."""
+    parameters = {
+        "tenant_id": ref.tenant_id,
+        "workspace": ref.number,
+        "keys": sorted(keys),
+        "naming": NAMING_FLAGS,
+        "scanned": _SCANNED_POSTINGS,
+        "most": most,
+        **trust_parameters("lazy", include_partial=include_partial),
+    }
+    found = await session.execute(text(_NAMED), parameters)
+    return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}
+
+
+async def load_held(
+    session: TenantSession, ref: WorkspaceRef, ids: Sequence[int], keys: Sequence[int]
+) -> dict[int, list[int]]:
+    """Which of these terms each passage holds; one that holds none is missing."""
+    parameters = {"workspace": ref.number, "ids": sorted(ids), "keys": sorted(keys)}
+    found = await session.execute(text(_HELD), parameters)
+    return {row.passage_id: row.keys for row in found}

@@ -9,20 +9,26 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from app.retrieval.lazy.parameters import (
+    DF_POWER,
     FRONT_FLOOR,
     FRONT_SIZE,
     FRONT_SKIPS_SEEDS,
     KIND_WEIGHTS,
+    LEAD_BONUS,
     OVERLAP_FLOOR,
+    OWN_LEAD_FACTOR,
     OWN_TITLE_FACTOR,
     PROMINENT_BONUS,
     QUERY_CONCEPT_FACTOR,
+    REST_PASSAGES,
+    REST_TERMS,
+    REST_WEIGHT,
     SEED_POWER,
     TITLE_BONUS,
     Flavour,
 )
 from app.retrieval.lazy.ranking import lift
-from app.retrieval.lazy.selection import Mention, is_prominent, is_title, kind_of, rank_of
+from app.retrieval.lazy.selection import Mention, is_lead, is_prominent, is_title, kind_of, rank_of
 from app.retrieval.lazy.store import Postings, SeedPassage
 from app.text.concepts.terms import terms
 from app.text.sentences import split_sentences
@@ -113,6 +119,8 @@ def _strength(question: Question, mention: Mention, overlaps: Sequence[float]) -
         strength *= QUERY_CONCEPT_FACTOR
     if is_title(mention.flags):
         strength *= OWN_TITLE_FACTOR
+    elif is_lead(mention.flags):
+        strength *= OWN_LEAD_FACTOR
     return strength
 
 
@@ -144,15 +152,44 @@ def expand(walk: Walk, visits: Sequence[Visit], postings: Postings) -> None:
     """One step: each concept spreads its score over the passages that hold it, most to those it is the title of."""
     walk.visits.extend(visits)
     for visit in visits:
-        share = visit.score / visit.df
+        share = visit.score / visit.df**DF_POWER
         for passage_id, flags in sorted(postings[visit.key]):
             if visit.starts == (passage_id,):
                 continue
-            mass = share * (
-                1 + (TITLE_BONUS if is_title(flags) else 0) + (PROMINENT_BONUS if is_prominent(flags) else 0)
-            )
+            mass = share * (1 + _prominence(flags))
             walk.masses[passage_id] += mass
             walk.reasons[passage_id].append((mass, visit))
+
+
+def _prominence(flags: int) -> float:
+    bonus = TITLE_BONUS if is_title(flags) else LEAD_BONUS if is_lead(flags) else 0.0
+    return bonus + PROMINENT_BONUS if is_prominent(flags) else bonus
+
+
+def rest_terms(question: Question) -> list[str]:
+    """The terms of the question by which reached passages are told apart: the rarest."""
+    return sorted(question.idf, key=lambda term: (-question.idf[term], term))[:REST_TERMS]
+
+
+def rest_passages(walk: Walk) -> list[int]:
+    """The reached passages that are worth a look: those with most mass."""
+    return sorted(walk.masses, key=lambda passage_id: (-walk.masses[passage_id], passage_id))[:REST_PASSAGES]
+
+
+def weigh_rest(walk: Walk, question: Question, first: int, held: Mapping[int, Set[str]]) -> None:
+    """Mass counts more in a passage that holds what the first seed leaves unanswered.
+
+    The first seed mostly answers one part of a question of several hops; the passage that is looked for has the rest.
+    `held` are the question's terms of each passage that was looked into.
+    """
+    idf = question.idf
+    known = held.get(first, frozenset())
+    for passage_id, terms_held in held.items():
+        rest = idf.keys() if passage_id == first else idf.keys() - known
+        total = sum(idf[term] for term in rest)
+        if passage_id in walk.masses and total:
+            part = sum(idf[term] for term in terms_held if term in rest) / total
+            walk.masses[passage_id] *= 1 + REST_WEIGHT * part
 
 
 def next_front(walk: Walk, plain: Mapping[int, float], seeds: Sequence[int]) -> dict[int, float]:

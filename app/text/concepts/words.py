@@ -11,7 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from app.text.sentences import split_sentences
+from app.text.sentences import sentence_spans
 
 
 class Script(Enum):
@@ -62,6 +62,7 @@ class Sentence(NamedTuple):
 
     text: str
     tokens: Sequence[Token]
+    starts_paragraph: bool = False
 
 
 _CJK = "\u3005\u3007\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -123,7 +124,13 @@ _CACHED_WORDS = 65_536
 
 def sentences(text: str) -> list[Sentence]:
     """The sentences of ``text``. No token crosses their ends, so their tokens together are those of the text."""
-    return [Sentence(sentence, tokens(sentence)) for sentence in split_sentences(text)]
+    found: list[Sentence] = []
+    end = 0
+    for left, right in sentence_spans(text):
+        sentence = text[left:right]
+        found.append(Sentence(sentence, tokens(sentence), not found or "\n" in text[end:left]))
+        end = right
+    return found
 
 
 def tokens(text: str) -> list[Token]:
