@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-lazy bench-query bench-vectors eval migrate lock clean
+.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -61,9 +61,13 @@ bench-vectors: setup ## what an ANN index costs and saves by a workspace's size 
 	@$(BIN)/python -m bench.vectors $(if $(DIMENSIONS),--dimensions $(DIMENSIONS)) $(if $(SIZES),--sizes $(SIZES)) \
 		$(if $(INDEX_UP_TO),--index-up-to $(INDEX_UP_TO))
 
-eval: setup ## measure retrieval: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile; writes docs/evaluation.md
-	@$(BIN)/python -m bench.eval --data $(or $(DATA),tests/data/retrieval) --modes "$(MODES)" --sets "$(SETS)" \
-		--questions $(or $(QUESTIONS),0) --embedding $(or $(EMBEDDING),offline-use)
+eval: setup ## measure retrieval into docs/evaluation.md: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile JUDGE=profile
+	@$(BIN)/python -m bench.eval --output docs/evaluation.md $(if $(DATA),--data "$(DATA)") --modes "$(MODES)" --sets "$(SETS)" \
+		--questions $(or $(QUESTIONS),0) --embedding $(or $(EMBEDDING),offline-use) $(if $(JUDGE),--judge "$(JUDGE)")
+
+eval-quick: setup ## measure retrieval on the extract in tests/data; fails if the lazy mode is not as good as it has to be
+	@$(BIN)/python -m bench.eval --data tests/data/retrieval --embedding offline-wordllama \
+		--modes bm25,vectors,rrf,baseline,lazy-balanced
 
 bench-query: setup ## ask for context beside LightRAG's own call, on the same tables (DATA= SIZES=100,200 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.query $(if $(DATA),--data "$(DATA)") $(if $(SIZES),--sizes $(SIZES)) \

@@ -41,6 +41,7 @@ class IndexedSet:
     workspace: EngineWorkspace
     blob_id: UUID
     sources: dict[UUID, SourceDocument] = field(default_factory=dict)
+    texts: dict[int, tuple[str, str]] = field(default_factory=dict)  # title and text of each passage
 
     def ids(self, passages: Sequence[PassageEvidence]) -> list[str]:
         """The passages of the set that these stand for, in the same order, none twice."""
@@ -195,6 +196,7 @@ async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepar
             await vectors.write(session, workspace.ref, version.version_id, by_passage)
             await index.add(session, workspace.ref, item.source.title, rows)
             indexed.sources[item.document.id] = item.source
+            indexed.texts.update({row.id: (item.source.title, row.text) for row in rows})
 
 
 async def _add(session: TenantSession, *rows: DeclarativeBase) -> None:

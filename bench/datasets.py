@@ -53,6 +53,10 @@ class EvaluationSet:
         return any(len(question.gold) > 1 for question in self.questions)
 
     @property
+    def passage_ids(self) -> list[str]:
+        return [passage.id for document in self.documents for passage in document.passages]
+
+    @property
     def label(self) -> str:
         return f"{self.name}, {self.variant}" if self.variant else self.name
 
@@ -68,6 +72,19 @@ def read_sets(folder: Path, names: Sequence[str], limit: int | None) -> Iterator
             tuple(_document(row) for row in corpus),
             tuple(Question(row["question"], frozenset(row["gold"])) for row in questions),
         )
+
+
+# Questions in one language about a corpus in another; whatever the two share must not lead astray.
+CROSS_LANGUAGE = (("xquad_en", "xquad_zh"), ("xquad_en", "xquad_de"))
+
+
+def cross_language(sets: Sequence[EvaluationSet]) -> Iterator[EvaluationSet]:
+    """Sets over a translated corpus with the questions of the original, where both are there with the same passages."""
+    by_name = {found.name: found for found in sets}
+    for asked, answered in CROSS_LANGUAGE:
+        questions, corpus = by_name.get(asked), by_name.get(answered)
+        if questions is not None and corpus is not None and questions.passage_ids == corpus.passage_ids:
+            yield replace(corpus, questions=questions.questions, variant=f"questions of {asked}")
 
 
 def variants(original: EvaluationSet) -> Iterator[EvaluationSet]:

@@ -16,10 +16,14 @@ from app.retrieval.store.postings import search_terms
 from app.retrieval.store.vectors import PassageVectors
 from bench.corpus import IndexedSet
 from bench.datasets import EvaluationSet
+from bench.judge import Judge, Judgement
 from bench.measures import MEASURES, measure
+from bench.showcase import SHOWCASE_BUDGETS, ShowcaseIndex
 
 LEGS = ("bm25", "vectors", "rrf")
-DEFAULT_MODES = (*LEGS, "baseline", "lazy-fast", "lazy-balanced", "lazy-wide")
+LAZY = ("lazy-fast", "lazy-balanced", "lazy-wide")
+DEFAULT_MODES = (*LEGS, "showcase", "baseline", *LAZY)
+JUDGED_MODES = ("baseline", "lazy-balanced")
 # Several passages of the product may stand for one of the set, so more are asked for than are measured.
 _ASKED = 20
 _RRF_K = 60
@@ -36,6 +40,7 @@ class ModeResult:
     rows: Sequence[Sequence[float]]
     first_ms: float
     warm_ms: float
+    judgement: Judgement | None = None
 
     def column(self, name: str) -> list[float]:
         place = MEASURES.index(name)
@@ -56,34 +61,45 @@ class SetResult:
 
 
 async def evaluate(
-    database: Database, indexed: IndexedSet, evaluation: EvaluationSet, modes: Sequence[str]
+    database: Database,
+    indexed: IndexedSet,
+    evaluation: EvaluationSet,
+    modes: Sequence[str],
+    judge: Judge | None = None,
 ) -> SetResult:
-    """Every question in every mode. The embeddings of the questions are made beforehand and not timed."""
+    """Every question in every mode. The embeddings of the questions are made beforehand and not timed.
+
+    `judge` marks the evidence of `JUDGED_MODES`, of sets that are not derived from another.
+    """
     await indexed.workspace.embedding.embed([question.text for question in evaluation.questions], role="query")
     found: dict[str, ModeResult] = {}
     failures: dict[str, str] = {}
     for mode in modes:
         try:
-            found[mode] = await _evaluate_mode(_asker(database, indexed, mode), indexed, evaluation)
+            is_judged = mode in JUDGED_MODES and not evaluation.variant
+            ask = _asker(database, indexed, mode)
+            found[mode] = await _evaluate_mode(ask, indexed, evaluation, judge if is_judged else None)
         except AppError as error:
             failures[mode] = error.detail
     size = sum(len(document.passages) for document in evaluation.documents)
     return SetResult(evaluation, size, found, failures)
 
 
-async def _evaluate_mode(ask: Ask, indexed: IndexedSet, evaluation: EvaluationSet) -> ModeResult:
-    rows, times = [], []
+async def _evaluate_mode(ask: Ask, indexed: IndexedSet, evaluation: EvaluationSet, judge: Judge | None) -> ModeResult:
+    rows, times, evidence = [], [], []
     for question in evaluation.questions:
         started = time.perf_counter()
         passages = await ask(question.text)
         times.append((time.perf_counter() - started) * 1000)
         rows.append(measure(indexed.ids(passages), question.gold))
-    return ModeResult(rows, times[0], float(np.median(times[1:] or times)))
+        evidence.append((question.text, passages))
+    judgement = await judge.judge(evidence) if judge is not None else None
+    return ModeResult(rows, times[0], float(np.median(times[1:] or times)), judgement)
 
 
 def _asker(database: Database, indexed: IndexedSet, mode: str) -> Ask:
     workspace = indexed.workspace
-    if mode not in LEGS:
+    if mode not in LEGS and mode not in SHOWCASE_BUDGETS:
         search = LazySearch(database)
 
         async def ask(query: str) -> Sequence[PassageEvidence]:
@@ -91,12 +107,18 @@ def _asker(database: Database, indexed: IndexedSet, mode: str) -> Ask:
 
         return ask
 
+    showcase = ShowcaseIndex(indexed.texts, SHOWCASE_BUDGETS[mode]) if mode in SHOWCASE_BUDGETS else None
+
     async def ask_legs(query: str) -> Sequence[PassageEvidence]:
         vector = (await workspace.embedding.embed([query], role="query"))[0]
         async with database.tenant(workspace.ref.tenant_id) as session:
             lexical = await search_terms(session, workspace.ref, query, _LEG_SIZE)
             dense = await PassageVectors(workspace.vector_suffix).nearest(session, workspace.ref, vector, _LEG_SIZE)
-            ids = {"bm25": _order(lexical.hits), "vectors": _order(dense), "rrf": _fuse(lexical.hits, dense)}[mode]
+            fused = _fuse(lexical.hits, dense)
+            if showcase is not None:
+                ids = showcase.search(query, fused)
+            else:
+                ids = {"bm25": _order(lexical.hits), "vectors": _order(dense), "rrf": fused}[mode]
             return await load_evidence(session, workspace.ref, ids[:_ASKED], engine="lazy")
 
     return ask_legs

@@ -25,7 +25,13 @@ def measure(ranking: Sequence[str], gold: frozenset[str]) -> list[float]:
 
 def difference(ours: Sequence[float], theirs: Sequence[float], seed: int = 7) -> tuple[float, float, float]:
     """Mean of the paired differences with its 95 % interval, by bootstrap over the questions (percentile method)."""
-    paired: npt.NDArray[np.float64] = np.asarray(ours) - np.asarray(theirs)
-    picks = np.random.default_rng(seed).integers(0, len(paired), size=(RESAMPLES, len(paired)))
-    low, high = np.percentile(paired[picks].mean(axis=1), [2.5, 97.5])
-    return float(paired.mean()), float(low), float(high)
+    paired = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
+    return float(paired.mean()), *interval(paired, seed)
+
+
+def interval(values: Sequence[float] | npt.NDArray[np.float64], seed: int = 7) -> tuple[float, float]:
+    """The 95 % interval of the mean, by bootstrap over the questions (percentile method)."""
+    sample = np.asarray(values, dtype=np.float64)
+    picks = np.random.default_rng(seed).integers(0, len(sample), size=(RESAMPLES, len(sample)))
+    low, high = np.percentile(sample[picks].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)

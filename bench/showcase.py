@@ -17,9 +17,14 @@ from typing import Final
 
 _WORD: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9_.-]{2,}\b")
 _PHRASE: Final = re.compile(r"\b[A-Z][A-Za-z0-9_.-]{2,}(?:\s+[A-Z][A-Za-z0-9_.-]{2,}){1,3}\b")
-_FUNCTION_WORDS: Final = frozenset(re.findall(r"\w+", """about after also among and are because been before being between both but can could does each for from had has
+_FUNCTION_WORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        """about after also among and are because been before being between both but can could does each for from had has
     have into its may more most not over such than that the their then there these they this through under using was
-    were what when where which while who will with would your"""))
+    were what when where which while who will with would your""",
+    )
+)
 _PHRASE_WEIGHT: Final = 2
 _QUESTION_CONCEPTS: Final = 16
 _QUESTION_SCORE: Final = 4.0

@@ -1,10 +1,19 @@
 """Harder sets keep the answers of the sets they are derived from."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.datasets import EvaluationSet, as_long_documents, in_lower_case, read_sets, variants, without_titles
+from bench.datasets import (
+    EvaluationSet,
+    as_long_documents,
+    cross_language,
+    in_lower_case,
+    read_sets,
+    variants,
+    without_titles,
+)
 
 DATA = Path("tests/data/retrieval")
 
@@ -55,3 +64,14 @@ def test_long_documents_hold_every_passage_unchanged(wiki: EvaluationSet) -> Non
     assert passages(found) == passages(wiki)
     assert all(len(document.passages) <= 30 for document in found.documents)
     assert as_long_documents(wiki) == found
+
+
+def test_questions_of_one_language_are_asked_of_a_translated_corpus_with_the_same_passages() -> None:
+    (chinese,) = read_sets(DATA, ["xquad_zh"], 3)
+    english = replace(chinese, name="xquad_en", questions=chinese.questions[:1])
+    (found,) = cross_language([english, chinese])
+    assert found.label == "xquad_zh, questions of xquad_en"
+    assert found.documents == chinese.documents
+    assert found.questions == english.questions
+    assert list(cross_language([chinese])) == []
+    assert list(cross_language([replace(english, documents=english.documents[1:]), chinese])) == []

@@ -1,9 +1,12 @@
 """The figures of the evaluation, and what it judges as not good enough."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.datasets import EvaluationSet, Question
 from bench.evaluation import ModeResult, SetResult
+from bench.judge import Judgement, Marks
 from bench.measures import MEASURES, difference, measure
 from bench.report import render, verdicts
 
@@ -50,4 +53,23 @@ def test_what_was_not_measured_is_not_a_zero() -> None:
     page = render([result(0.5, 0.6, gold=GOLD)], ["baseline", "mix"], embedding="e", command="c")
     assert "| set | mix | n/a | n/a | n/a | n/a | n/a | n/a | n/a | n/a |" in page
     assert "it is off" in page
-    assert "| set | baseline | 50.0 |" in page
+    assert "| set | baseline | 50.0 [50, 50] |" in page
+    assert "| set | 7 | 4 | 50.0 | n/a | +10.0 [10.0, 10.0] | n/a |" in page
+
+
+def test_means_stand_below_the_sets_and_miss_where_a_set_misses() -> None:
+    one, other = result(0.5, 0.6, gold=GOLD), result(0.7, 0.9, gold=GOLD)
+    page = render([one, other], ["baseline", "lazy-balanced"], embedding="e", command="c")
+    assert "| **mean, multi-hop** | | | 60.0 | 75.0 | +15.0 | |" in page
+    lacking = replace(other, modes={"baseline": other.modes["baseline"]})
+    page = render([one, lacking], ["baseline", "lazy-balanced"], embedding="e", command="c")
+    assert "| **mean, multi-hop** | | | 60.0 | n/a | n/a | |" in page
+
+
+def test_what_a_model_judges_comes_with_its_coverage() -> None:
+    judged = Judgement([Marks(1.0, 0.5), Marks(0.5, 0.5)], asked=4)
+    found = result(0.5, 0.6, gold=GOLD)
+    modes = {**found.modes, "baseline": replace(found.modes["baseline"], judgement=judged)}
+    page = render([replace(found, modes=modes)], ["baseline", "mix"], embedding="e", command="c", judge="big")
+    assert "As `big` judges" in page
+    assert "| set | baseline | 75.0 | 50.0 | 50 % of 4 |" in page

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.retrieval.lazy.parameters import GRAPH_WEIGHT, LEXICAL_SHARE
+from app.retrieval.lazy.parameters import FULL_COVERAGE, GRAPH_WEIGHT, LEXICAL_SHARE, SEED_DAMPING
 from app.retrieval.lazy.ranking import final_scores, fuse, lift
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.postings import LexicalResult
@@ -18,8 +18,9 @@ def hits(scores: dict[int, float]) -> list[Hit]:
 
 def test_each_leg_counts_relative_to_its_own_scale() -> None:
     fused = fuse(lexical({1: 12.0, 2: 6.0}), hits({3: 0.9, 1: 0.8, 4: 0.7})).fused
-    assert fused == pytest.approx({1: 0.5 + 0.5 * 0.5, 3: 0.5, 2: 0.25, 4: 0.0})
-    assert list(fused) == [1, 3, 2, 4]
+    words, meanings = LEXICAL_SHARE, 1 - LEXICAL_SHARE
+    assert fused == pytest.approx({1: words + meanings * 0.5, 2: words * 0.5, 3: meanings, 4: 0.0})
+    assert list(fused) == [1, 2, 3, 4]
 
 
 def test_models_with_another_range_of_similarities_give_the_same_order() -> None:
@@ -31,7 +32,7 @@ def test_models_with_another_range_of_similarities_give_the_same_order() -> None
 
 def test_a_question_in_another_language_is_answered_by_the_vectors() -> None:
     legs = fuse(lexical({7: 3.0}, coverage=0.02), hits({1: 0.5, 2: 0.4, 3: 0.3}))
-    assert legs.lexical_share == pytest.approx(LEXICAL_SHARE * 0.08)
+    assert legs.lexical_share == pytest.approx(LEXICAL_SHARE * 0.02 / FULL_COVERAGE)
     assert next(iter(legs.fused)) == 1
 
 
@@ -49,10 +50,10 @@ def test_ties_go_by_id() -> None:
     assert list(final_scores({9: 0.5, 3: 0.5, 5: 0.5}, {}, [])) == [9, 3, 5]
 
 
-def test_the_graph_lifts_what_it_reached_and_seeds_by_half() -> None:
+def test_the_graph_lifts_what_it_reached_and_seeds_by_a_part() -> None:
     scores = final_scores({1: 1.0, 2: 0.2}, {2: 3.0, 8: 3.0}, seeds=[1, 2])
     assert scores[8] == pytest.approx(GRAPH_WEIGHT * 0.75)
-    assert scores[2] == pytest.approx(0.2 + GRAPH_WEIGHT * 0.75 / 2)
+    assert scores[2] == pytest.approx(0.2 + GRAPH_WEIGHT * 0.75 * SEED_DAMPING)
 
 
 def test_the_first_of_the_plain_ranking_stays_first() -> None:

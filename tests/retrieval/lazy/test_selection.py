@@ -2,7 +2,7 @@
 
 from app.retrieval.lazy import selection
 from app.retrieval.lazy.parameters import CASELESS_CAP, MAX_RANK, NAME_CAP, WORD_FILL
-from app.retrieval.lazy.selection import Mention, is_prominent, is_title, kind_of, rank_of
+from app.retrieval.lazy.selection import Mention, is_lead, is_prominent, is_title, kind_of, rank_of
 from app.text.concepts.extraction import ConceptKind
 from app.text.concepts.words import sentences
 
@@ -35,6 +35,15 @@ def test_title_and_headings_mark_the_concepts_of_a_passage() -> None:
     assert not is_title(found["radium"].flags)
     assert not found["Paris"].sentences & 1
     assert not is_prominent(found["Paris"].flags)
+
+
+def test_paragraphs_are_led_by_the_longest_concept_that_they_begin_with() -> None:
+    text = "Marie Curie Prize winners met.\nThe Radium Institute is in Paris. Pierre Curie came.\n\nbotany is old"
+    found = by_surface(select_mentions("", (), text))
+    led = {surface for surface, mention in found.items() if is_lead(mention.flags)}
+    assert led == {"Marie Curie Prize", "Radium Institute", "botany"}
+    assert is_prominent(found["Paris"].flags), "in the first sentence of a paragraph"
+    assert not is_prominent(found["Pierre Curie"].flags)
 
 
 def test_names_come_before_plain_words_and_the_title_first() -> None:

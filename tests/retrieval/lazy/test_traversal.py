@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.retrieval.lazy.parameters import FLAVOURS, TITLE_BONUS
+from app.retrieval.lazy.parameters import DF_POWER, FLAVOURS, LEAD_BONUS, SEED_POWER, TITLE_BONUS
 from app.retrieval.lazy.selection import select_mentions
 from app.retrieval.lazy.store import Postings, SeedPassage
 from app.retrieval.lazy.traversal import (
@@ -24,6 +24,7 @@ from app.text.concepts.words import sentences
 BALANCED = FLAVOURS["lazy-balanced"]
 PLAIN = 0
 TITLE = select_mentions("Paris", (), [])[0].flags
+LEAD = next(m.flags for m in select_mentions("", (), sentences("Paris Hilton sings.")) if m.surface == "Paris Hilton")
 
 
 def seed(passage_id: int, title: str, text: str) -> SeedPassage:
@@ -77,13 +78,14 @@ def test_starts_that_agree_make_a_concept_more_likely_but_never_more_than_certai
 
 def test_mass_is_shared_among_the_passages_and_titles_get_most() -> None:
     nakata = concept_key("hideo nakata")
-    postings: Postings = {nakata: [(1, PLAIN), (2, PLAIN), (3, TITLE)]}
+    postings: Postings = {nakata: [(1, PLAIN), (2, PLAIN), (3, TITLE), (4, LEAD)]}
     visits = choose(activate(ask("directed"), [FILM], {1: 1.0}, BALANCED), postings, 100, BALANCED, set())
     walk = Walk()
     expand(walk, visits, postings)
     assert 1 not in walk.masses, "a start gains nothing from its own concept"
-    assert walk.masses[2] == pytest.approx(visits[0].score / 3)
+    assert walk.masses[2] == pytest.approx(visits[0].score / 4**DF_POWER)
     assert walk.masses[3] == pytest.approx(walk.masses[2] * (2 + TITLE_BONUS))
+    assert walk.masses[4] == pytest.approx(walk.masses[2] * (2 + LEAD_BONUS))
     assert walk.reasons[3][0][1].surface == "Hideo Nakata"
 
 
@@ -95,7 +97,7 @@ def test_the_next_hop_starts_at_what_was_reached_best_beside_the_first_seeds() -
 
 
 def test_seeds_are_trusted_by_their_score_against_the_best() -> None:
-    assert seed_weights({1: 0.8, 2: 0.4}, [1, 2]) == pytest.approx({1: 1.0, 2: 0.125})
+    assert seed_weights({1: 0.8, 2: 0.4}, [1, 2]) == pytest.approx({1: 1.0, 2: 0.5**SEED_POWER})
     assert seed_weights({1: 0.0, 2: 0.0}, [1, 2]) == {1: 1.0, 2: 1.0}
 
 
