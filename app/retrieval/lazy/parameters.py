@@ -40,8 +40,8 @@ KEPT_RANKS: Final = 1  # first places of the plain ranking that stay where they 
 
 # --- What the first seed leaves unanswered ---
 REST_WEIGHT: Final = 6.0  # how much more mass counts in a passage that holds all of it
-REST_PASSAGES: Final = 200  # reached passages that are looked into, those with most mass
-REST_TERMS: Final = 32  # terms of the question that are looked for, the rarest
+REST_PASSAGES: Final = 100  # reached passages that are looked into, those with most mass
+REST_TERMS: Final = 16  # terms of the question that are looked for, the rarest
 
 # --- Second hop ---
 FRONT_SIZE: Final = 4
