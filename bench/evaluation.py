@@ -8,7 +8,7 @@ import numpy as np
 
 from app.db.session import Database
 from app.errors import AppError
-from app.retrieval.contract import PassageEvidence, SearchRequest
+from app.retrieval.contract import GRAPH_MODES, PassageEvidence, SearchRequest
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import load_evidence
@@ -75,6 +75,9 @@ async def evaluate(
     found: dict[str, ModeResult] = {}
     failures: dict[str, str] = {}
     for mode in modes:
+        if mode in GRAPH_MODES:
+            failures[mode] = "the evaluation builds no graph yet, so graph modes have nothing to answer from"
+            continue
         try:
             is_judged = mode in JUDGED_MODES and not evaluation.variant
             ask = _asker(database, indexed, mode)
