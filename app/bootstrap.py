@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from app.blobs.store import BlobStore
 from app.db.session import Database
+from app.domain.events.delivery import WebhookSender
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.leftovers import LeftoverSweeper
 from app.domain.ingestion.partitions import VectorUpkeep
@@ -36,6 +37,9 @@ from app.retrieval.lazy.index import ConceptIndex
 from app.retrieval.lightrag.adapter import GraphEngine, open_graph_engine
 from app.retrieval.registry import SearchRegistry
 from app.settings import Settings, refuse_engine_hijack
+
+# Of one read or write; an attempt as a whole has a limit of its own.
+WEBHOOK_SOCKET_SECONDS = 30
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -158,12 +162,17 @@ class Worker:
     leftovers: LeftoverSweeper
     vectors: VectorUpkeep
     retention: Retention
+    webhooks: WebhookSender
 
 
 @asynccontextmanager
 async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
     """A container with what writes documents and graphs."""
-    async with open_container(settings) as container, aclosing(FileParser()) as parser:
+    async with (
+        open_container(settings) as container,
+        aclosing(FileParser()) as parser,
+        webhook_client() as client,
+    ):
         ports = Ports(
             settings=settings,
             database=container.database,
@@ -185,7 +194,8 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
             sweeper=sweeper,
             leftovers=leftovers,
             vectors=VectorUpkeep(container.database),
-            retention=Retention(container.database),
+            retention=Retention(container.database, event_seconds=settings.event_seconds),
+            webhooks=WebhookSender(container.database, settings, client),
         )
 
 
@@ -194,6 +204,17 @@ async def _messages_waiting_or_none(redis: Redis, queue: str) -> int:
         return await _messages_waiting(redis, queue)
     except (RedisError, OSError):
         return 0
+
+
+def webhook_client() -> httpx.AsyncClient:
+    """For addresses of customers. A connection serves one request: a kept one would be found again by its address,
+    whatever name its certificate was checked for."""
+    return httpx.AsyncClient(
+        follow_redirects=False,
+        trust_env=False,
+        timeout=WEBHOOK_SOCKET_SECONDS,
+        limits=httpx.Limits(max_keepalive_connections=0),
+    )
 
 
 async def _messages_waiting(redis: Redis, queue: str) -> int:

@@ -13,6 +13,7 @@ from app.api.idempotency import install_idempotency
 from app.api.middleware import BodyLimit, RequestContext
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
+from app.api.stopping import noticing_signals
 from app.api.v1.admin.router import router as operators
 from app.api.v1.router import router as v1
 from app.bootstrap import Container, open_container
@@ -33,6 +34,7 @@ def create_app(container: Container | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.stopping = asyncio.Event()
         if container is not None:
             app.state.container = container
             yield
@@ -43,7 +45,8 @@ def create_app(container: Container | None = None) -> FastAPI:
         async with open_container(settings) as opened:
             app.state.container = opened
             await opened.graph.search.warm()
-            yield
+            with noticing_signals(app.state.stopping):
+                yield
 
     # Its documentation page loads nothing from elsewhere.
     app = FastAPIOffline(
@@ -53,6 +56,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "documents", "description": "Upload, status, originals and passages."},
             {"name": "queries", "description": "Evidence and context for a question."},
             {"name": "entities", "description": "What the knowledge graph holds."},
+            {"name": "events", "description": "What became of documents: a stream, and webhooks."},
             {"name": "account", "description": "This key, and what there is to choose from."},
             {"name": "keys", "description": "The API keys of your tenant."},
             {"name": "audit", "description": "Who changed what."},

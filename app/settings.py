@@ -57,6 +57,8 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(default=50 * 2**20, ge=1)
     max_request_bytes: int = Field(default=200 * 2**20, ge=1)
     max_files_per_request: int = Field(default=100, ge=1)
+    max_bulk_bytes: int = Field(default=2 * 2**30, ge=1)
+    max_files_per_bulk: int = Field(default=1000, ge=1)
     max_text_chars: int = Field(default=20_000_000, ge=1000)
     parse_timeout_seconds: float = Field(default=120, gt=0)
     parse_memory_bytes: int = Field(default=2 * 2**30, ge=128 * 2**20)
@@ -68,6 +70,14 @@ class Settings(BaseSettings):
     requeue_after_seconds: float = Field(default=60, gt=0)
     leftover_interval_seconds: float = Field(default=3600, gt=0)
     leftover_age_seconds: float = Field(default=24 * 3600, gt=0)
+    event_seconds: float = Field(default=30 * 86_400, gt=0, description="How long events are kept.")
+    webhook_allow_private: bool = Field(default=False, description="Also call private addresses, and http.")
+    webhook_interval_seconds: float = Field(default=2, gt=0)
+    webhook_timeout_seconds: float = Field(default=10, gt=0)
+    webhook_backoff_seconds: float = Field(
+        default=10, gt=0, description="Before the second attempt; then four times that."
+    )
+    webhook_max_attempts: int = Field(default=8, ge=1)
     idempotency_seconds: float = Field(default=86_400, gt=0, description="How long answers are kept for repetitions.")
     max_attempts: int = Field(default=5, ge=1)
     graph_store: Literal["units", "stock"] = Field(

@@ -8,6 +8,7 @@ SWEEP = "upkeep.sweep"
 TEND_VECTORS = "upkeep.tend_vectors"
 SWEEP_LEFTOVERS = "upkeep.sweep_leftovers"
 EXPIRE = "upkeep.expire"
+SEND_WEBHOOKS = "upkeep.send_webhooks"
 # Counting all small workspaces' vectors is dearer than a sweep, and none is large from one minute to the next.
 SWEEPS_PER_TENDING = 10
 # Of its own, so that a long backlog of documents does not keep the sweeper from looking at it.
@@ -20,6 +21,7 @@ def beat_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         SWEEP: settings.sweep_interval_seconds,
         TEND_VECTORS: settings.sweep_interval_seconds * SWEEPS_PER_TENDING,
         SWEEP_LEFTOVERS: settings.leftover_interval_seconds,
+        SEND_WEBHOOKS: settings.webhook_interval_seconds,
         EXPIRE: settings.sweep_interval_seconds * SWEEPS_PER_TENDING,
     }
     return {

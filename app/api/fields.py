@@ -15,6 +15,7 @@ MAX_METADATA_DEPTH = 5
 Name = Annotated[Line, Field(max_length=200)]
 Title = Annotated[Line, Field(max_length=500)]
 Filename = Annotated[Line, Field(max_length=1000)]
+Ref = Annotated[Line, Field(max_length=200)]
 # Part of a name to look for: as little as one space.
 NamePart = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(without_control_characters)]
 

@@ -201,7 +201,7 @@ async def idempotent(request: Request, caller: VerifiedCaller, container: Contai
     kept = await exchange.begin(service, caller.tenant_id, caller.name)
     if kept is not None:
         # The route, which is not reached, would have set its own limit.
-        request.scope[BODY_LIMIT] = settings.max_request_bytes
+        request.scope[BODY_LIMIT] = max(settings.max_request_bytes, settings.max_bulk_bytes)
         if await exchange.fingerprint() != kept.fingerprint:
             raise IdempotencyKeyReused("This Idempotency-Key was used here for another request; make a new key.")
         raise Replayed(kept)

@@ -17,6 +17,11 @@ Result = TypeVar("Result")
 
 def as_operator(work: Callable[[TenantService], Awaitable[Result]]) -> Result:
     """Run `work` on a connection of its own; raises BadParameter if the environment names no owner."""
+    return with_owner_database(lambda database: work(TenantService(database)))
+
+
+def with_owner_database(work: Callable[[Database], Awaitable[Result]]) -> Result:
+    """As `as_operator`, for what is no matter of tenants."""
     settings = Settings()
     if settings.owner_database_url is None:
         raise typer.BadParameter("set TRELLIS_OWNER_DATABASE_URL: this is done as the owner role")
@@ -27,7 +32,7 @@ def as_operator(work: Callable[[TenantService], Awaitable[Result]]) -> Result:
         note_caller(Acting("operator", context.command_path if context is not None else "trellis"))
         database = Database(url, pool_size=1)
         try:
-            return await work(TenantService(database))
+            return await work(database)
         finally:
             await database.close()
 

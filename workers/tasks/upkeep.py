@@ -8,7 +8,7 @@ from app.db.session import CONNECTION_ERRORS
 from app.errors import Unavailable
 from workers import runtime
 from workers.celery_app import app, settings
-from workers.schedule import EXPIRE, SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
+from workers.schedule import EXPIRE, SEND_WEBHOOKS, SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -47,3 +47,12 @@ def expire(task: Task) -> None:  # noqa: ARG001 - bound like every task
         runtime.current(settings).run(lambda worker: worker.retention.run())
     except CONNECTION_ERRORS as error:
         logger.warning("expiry_skipped", error_type=type(error).__name__)
+
+
+@app.task(name=SEND_WEBHOOKS, bind=True)
+def send_webhooks(task: Task) -> None:  # noqa: ARG001 - bound like every task
+    """Send the events that are due. What cannot be read or written now will be due the next time."""
+    try:
+        runtime.current(settings).run(lambda worker: worker.webhooks.run())
+    except* CONNECTION_ERRORS as errors:
+        logger.warning("webhooks_skipped", error_type=type(errors.exceptions[0]).__name__)

@@ -8,12 +8,15 @@ from app.api.problems import problems
 from app.api.v1.account.router import router as account
 from app.api.v1.audit.router import router as audit
 from app.api.v1.concepts.router import router as concepts
+from app.api.v1.documents.bulk import router as bulk
 from app.api.v1.documents.content import router as content
 from app.api.v1.documents.history import router as history
 from app.api.v1.documents.indexing import router as indexing
 from app.api.v1.documents.passages import router as passages
 from app.api.v1.documents.router import router as documents
 from app.api.v1.entities.router import router as entities
+from app.api.v1.events.router import router as events
+from app.api.v1.events.webhooks import router as webhooks
 from app.api.v1.keys.router import router as keys
 from app.api.v1.queries.router import router as queries
 from app.api.v1.workspaces.router import router as workspaces
@@ -26,6 +29,7 @@ RESOURCES = (
     account,
     workspaces,
     documents,
+    bulk,
     indexing,
     content,
     history,
@@ -33,6 +37,8 @@ RESOURCES = (
     queries,
     concepts,
     entities,
+    events,
+    webhooks,
     keys,
     audit,
 )

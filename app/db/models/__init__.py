@@ -3,6 +3,7 @@
 from app.db.models.audit import AuditEvent
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
 from app.db.models.entity_alias import EntityAlias
+from app.db.models.event import Event, EventCounter, Webhook, WebhookDelivery
 from app.db.models.history import IndexTransition
 from app.db.models.idempotency import IdempotencyKey
 from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPosting
@@ -21,6 +22,8 @@ __all__ = [
     "CorpusVersion",
     "Document",
     "EntityAlias",
+    "Event",
+    "EventCounter",
     "IdempotencyKey",
     "IndexState",
     "IndexTransition",
@@ -35,6 +38,8 @@ __all__ = [
     "TermPosting",
     "UsageEvent",
     "Version",
+    "Webhook",
+    "WebhookDelivery",
     "Workspace",
     "WorkspaceLease",
 ]

@@ -31,6 +31,11 @@ class UploadService:
         self._database = database
         self._originals = Originals(blobs, max_bytes=max_upload_bytes)
 
+    async def check_open(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> None:
+        """Raises WorkspaceNotFound or WorkspaceDeleting."""
+        async with self._database.tenant(tenant_id) as session:
+            refuse_deleting((await WorkspaceRepository(session).get(workspace_id)).row)
+
     async def upload(
         self,
         tenant_id: TenantId,
@@ -45,8 +50,7 @@ class UploadService:
         Bytes that are the newest content of a document already make no further one unless `allow_duplicates`.
         Raises WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, UnsupportedFormat or BlobStoreUnavailable.
         """
-        async with self._database.tenant(tenant_id) as session:
-            refuse_deleting((await WorkspaceRepository(session).get(workspace_id)).row)
+        await self.check_open(tenant_id, workspace_id)
         async with self._originals.store(tenant_id, workspace_id, uploads) as stored:
             async with self._database.tenant(tenant_id) as session:
                 found = await self._write_rows(session, workspace_id, stored.items, metadata, allow_duplicates)

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from app.api.fields import Filename, Metadata, Title
 from app.api.middleware import BODY_LIMIT
 from app.api.problems import validation_problem
-from app.api.v1.documents.schemas import TextContent, TextDocument
+from app.api.v1.documents.schemas import ManifestLine, TextContent, TextDocument
 from app.domain.documents.errors import TooManyFiles
 from app.domain.documents.originals import Upload
 from app.domain.documents.replace import NewContent
@@ -22,7 +22,7 @@ from app.errors import UnsupportedMediaType
 from app.parsing.formats import HEAD_BYTES
 from app.settings import Settings
 
-Text = TypeVar("Text", TextDocument, TextContent)
+Text = TypeVar("Text", TextDocument, TextContent, ManifestLine)
 
 CONTENT_TYPES = ("multipart/form-data", "application/json")
 STREAM_BYTES = 256 * 1024
@@ -52,7 +52,7 @@ async def read_intake(request: Request, settings: Settings) -> AsyncIterator[Int
     else:
         given = await _text(request, TextDocument, settings)
         filename = given.filename or f"{given.title}{EXTENSIONS[given.media_type]}"
-        yield Intake([_text_upload(given, given.title, filename)], given.metadata)
+        yield Intake([text_upload(given, given.title, filename)], given.metadata)
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def read_content_intake(request: Request, settings: Settings) -> AsyncIter
     else:
         given = await _text(request, TextContent, settings)
         yield NewContent(
-            upload=_text_upload(given, given.title or "", given.filename or ""),
+            upload=text_upload(given, given.title or "", given.filename or ""),
             title=given.title,
             metadata=given.metadata,
             extension=None if given.filename else EXTENSIONS[given.media_type],
@@ -100,13 +100,10 @@ async def _form(request: Request, *, max_files: int) -> AsyncIterator[FormData]:
 
 async def _text(request: Request, model: type[Text], settings: Settings) -> Text:
     request.scope[BODY_LIMIT] = settings.max_upload_bytes
-    try:
-        return model.model_validate_json(await request.body())
-    except ValidationError as error:
-        raise validation_problem(_located(error, "body")) from None
+    return parsed_text(model, await request.body(), "body")
 
 
-def _text_upload(given: TextDocument | TextContent, title: str, filename: str) -> Upload:
+def text_upload(given: TextDocument | TextContent, title: str, filename: str) -> Upload:
     content = given.text.encode()
 
     async def stream() -> AsyncIterator[bytes]:
@@ -134,10 +131,7 @@ async def _from_form(form: FormData) -> Intake:
 
 
 async def _from_file(file: UploadFile, number: int, title: str | None) -> Upload:
-    try:
-        filename = _filename.validate_python(file.filename)
-    except ValidationError as error:
-        raise validation_problem(_located(error, "body", "files", number, "filename")) from None
+    filename = checked_filename(file.filename, number)
     head = await file.read(HEAD_BYTES)
 
     async def stream() -> AsyncIterator[bytes]:
@@ -145,8 +139,36 @@ async def _from_file(file: UploadFile, number: int, title: str | None) -> Upload
         while chunk := await file.read(STREAM_BYTES):
             yield chunk
 
-    last_part = PurePosixPath(filename.replace("\\", "/")).name or filename
-    return Upload(title or last_part[:500], filename, file.content_type, file.size or 0, head, stream)
+    return Upload(title or title_of(filename), filename, file.content_type, file.size or 0, head, stream)
+
+
+def checked_filename(filename: str | None, number: int) -> str:
+    """Of the file with this number in the request. Raises ValidationFailed."""
+    try:
+        return _filename.validate_python(filename)
+    except ValidationError as error:
+        raise validation_problem(_located(error, "body", "files", number, "filename")) from None
+
+
+def title_of(filename: str) -> str:
+    """What a file is called where no title is given: its name without folders."""
+    return (PurePosixPath(filename.replace("\\", "/")).name or filename)[:500]
+
+
+def parsed_text(model: type[Text], line: bytes, *prefix: str | int) -> Text:
+    """A text given as JSON. Raises ValidationFailed, with fields below `prefix`."""
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        raise validation_problem(_located(error, *prefix)) from None
+
+
+def parsed_metadata(text: bytes) -> dict[str, Any]:
+    """Metadata given as JSON. Raises ValidationFailed."""
+    try:
+        return _metadata.validate_json(text)
+    except ValidationError as error:
+        raise validation_problem(_located(error, "body", "metadata")) from None
 
 
 def _parsed(adapter: TypeAdapter[Any], form: FormData, name: str) -> Any:

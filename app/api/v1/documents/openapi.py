@@ -1,11 +1,14 @@
 """Parts of the documentation of documents that FastAPI cannot read from the code."""
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
 
-from app.api.v1.documents.schemas import ContentForm, TextContent, TextDocument, UploadForm
+from app.api.v1.documents.schemas import BulkForm, ContentForm, ManifestLine, TextContent, TextDocument, UploadForm
 
+# What is widely used for one JSON value a line.
+MANIFEST = "application/x-ndjson"
 _PARTS = {"titles": {"contentType": "application/json"}, "metadata": {"contentType": "application/json"}}
 
 
@@ -34,6 +37,29 @@ UPLOAD_BODY = _body(
     },
 )
 CONTENT_BODY = _body(ContentForm, TextContent, {"summary": "One file", "value": {"files": ["docs/a/readme.md"]}})
+
+
+def _bulk_body() -> dict[str, Any]:
+    form = BulkForm.model_json_schema(ref_template="#/components/schemas/{model}")
+    form["properties"]["files"]["items"] = {"type": "string", "format": "binary"}
+    line = ManifestLine.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
+    return {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": form,
+                "encoding": {"metadata": _PARTS["metadata"]},
+                "examples": {"files": {"summary": "Two files", "value": {"files": ["a.txt", "docs/b.pdf"]}}},
+            },
+            MANIFEST: {
+                "schema": {"type": "string", "description": "One JSON object a line: a text document with `ref`."},
+                "example": json.dumps(line) + "\n",
+            },
+        },
+    }
+
+
+BULK_BODY = _bulk_body()
 LOCATION: dict[str, Any] = {"Location": {"description": "Where to poll.", "schema": {"type": "string"}}}
 RETRY_AFTER: dict[str, Any] = {
     "Retry-After": {"description": "Seconds, while the status is not final.", "schema": {"type": "integer"}}

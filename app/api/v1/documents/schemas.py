@@ -6,8 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.fields import Body, Filename, Metadata, Title
+from app.api.fields import Body, Filename, Metadata, Ref, Title
 from app.api.pagination import Page
+from app.api.problems import Problem
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.models import IndexState
 from app.domain.documents.records import DocumentRecord, Status
@@ -64,6 +65,38 @@ EXAMPLE: dict[str, Any] = {
     },
 }
 UPLOADED_EXAMPLE: dict[str, Any] = EXAMPLE | {"status": "processing", "duplicate": False}
+BULK_EXAMPLE: dict[str, Any] = {
+    "accepted": 1,
+    "duplicates": 0,
+    "refused": 1,
+    "results": [
+        {
+            "index": 0,
+            "ref": None,
+            "filename": "a.txt",
+            "status": "accepted",
+            "document_id": DOCUMENT_ID,
+            "link": f"/v1/workspaces/{WORKSPACE_ID}/documents/{DOCUMENT_ID}",
+            "problem": None,
+        },
+        {
+            "index": 1,
+            "ref": None,
+            "filename": "b.exe",
+            "status": "refused",
+            "document_id": None,
+            "link": None,
+            "problem": {
+                "type": "urn:trellis:problem:unsupported_media_type",
+                "title": "Unsupported media type",
+                "status": 415,
+                "detail": "b.exe: this format is not accepted.",
+                "code": "unsupported_media_type",
+                "request_id": "0f8fad5bd9cb469f",
+            },
+        },
+    ],
+}
 REPLACED_EXAMPLE: dict[str, Any] = EXAMPLE | {"status": "processing", "unchanged": False}
 
 
@@ -83,6 +116,18 @@ class TextDocument(Body):
     media_type: Literal["text/plain", "text/markdown", "text/html"] = "text/plain"
     filename: Filename | None = Field(default=None, description="Shown in citations; made from the title if left out.")
     metadata: Metadata = Field(default_factory=dict)
+
+
+class ManifestLine(TextDocument):
+    """A line of a manifest: a document given as text, with a name of yours for it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"ref": "crm-4711", "title": "Shift report", "text": "Press 4 was stopped ..."}]
+        }
+    )
+
+    ref: Ref | None = Field(default=None, description="Comes back in the result of this line.")
 
 
 class TextContent(Body):
@@ -105,6 +150,15 @@ class UploadForm(BaseModel):
     )
     titles: list[Title] | None = Field(default=None, description="JSON: a title for each file; else the file's name.")
     metadata: Metadata | None = Field(default=None, description="JSON: the metadata of every file of this request.")
+
+
+class BulkForm(BaseModel):
+    """Files as multipart/form-data, each taken in by itself."""
+
+    metadata: Metadata | None = Field(
+        default=None, description="JSON: the metadata of every file. It stands before the files."
+    )
+    files: list[bytes] = Field(min_length=1, description="One part a file, with its name.")
 
 
 class ContentForm(BaseModel):
@@ -268,6 +322,29 @@ class DocumentsAccepted(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"documents": [UPLOADED_EXAMPLE]}]})
 
     documents: list[UploadedDocument]
+
+
+class BulkItem(BaseModel):
+    """What became of one file or line."""
+
+    index: int = Field(description="Its place in the request, from 0.")
+    ref: str | None = Field(description="As the line of a manifest gave it.")
+    filename: str | None
+    status: Literal["accepted", "duplicate", "refused"]
+    document_id: UUID | None
+    link: str | None = Field(description="Where to poll.")
+    problem: Problem | None = Field(description="Why it was refused.")
+
+
+class BulkResult(BaseModel):
+    """One result a file or line, in the order of the request."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [BULK_EXAMPLE]})
+
+    accepted: int
+    duplicates: int
+    refused: int
+    results: list[BulkItem]
 
 
 class DocumentPage(Page[DocumentRead]):

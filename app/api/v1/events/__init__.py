@@ -1,0 +1,1 @@
+"""Events of a workspace over HTTP: the stream, and webhooks."""

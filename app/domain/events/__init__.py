@@ -1,0 +1,1 @@
+"""What became of documents, told in order: as a stream, and to webhooks."""

@@ -1,0 +1,54 @@
+"""Decides which addresses a webhook may call: none that only this installation can reach, unless it is allowed to."""
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+import httpx
+
+from app.domain.events.errors import WebhookUrlRefused
+
+# Its last 32 bits are an IPv4 address that a gateway calls (RFC 6052).
+NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def checked_url(text: str, *, allow_private: bool) -> httpx.URL:
+    """Raises WebhookUrlRefused for what can be seen without asking a name server."""
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        raise WebhookUrlRefused("This is not a URL.") from None
+    if url.scheme != "https" and not (allow_private and url.scheme == "http"):
+        raise WebhookUrlRefused("The URL must begin with https://.")
+    if not url.host or url.userinfo or url.fragment:
+        raise WebhookUrlRefused("The URL needs a host, and must hold neither credentials nor a fragment.")
+    try:
+        literal = ip_address(url.host)
+    except ValueError:
+        return url
+    if not allow_private and not is_public(literal):
+        raise WebhookUrlRefused("Only public addresses are called.")
+    return url
+
+
+async def resolve(url: httpx.URL, *, allow_private: bool) -> str:
+    """The address to connect to. Raises WebhookUrlRefused if any that the name stands for is not public, and OSError
+    if it stands for none."""
+    host = url.raw_host.decode("ascii").strip("[]")
+    port = url.port or (443 if url.scheme == "https" else 80)
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [str(each[4][0]) for each in found]
+    if not allow_private and not all(is_public(ip_address(address.partition("%")[0])) for address in addresses):
+        raise WebhookUrlRefused("The host's name stands for an address that is not public.")
+    return addresses[0]
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Whether anybody could call it: an address inside of an address counts as well."""
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if address in NAT64:
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+    return address.is_global and not address.is_multicast and not address.is_reserved
