@@ -38,19 +38,14 @@ class _Parts:
     def __init__(self, max_part_bytes: int) -> None:
         self.finished: list[Part] = []
         self.current = Part()
+        self.is_ended = False
         self._max_part_bytes = max_part_bytes
         self._name = self._value = b""
 
     def callbacks(self) -> Mapping[str, object]:
         names = (
-            "part_begin",
-            "part_data",
-            "part_end",
-            "header_field",
-            "header_value",
-            "header_end",
-            "headers_finished",
-        )
+            "part_begin", "part_data", "part_end", "header_field", "header_value", "header_end", "headers_finished", "end",
+        )  # fmt: skip
         return {f"on_{name}": getattr(self, name) for name in names}
 
     def part_begin(self) -> None:
@@ -81,6 +76,9 @@ class _Parts:
         # To the page cache: it does not block for long.
         part.file.write(data[start : min(end, start + room)])
 
+    def end(self) -> None:
+        self.is_ended = True
+
     def part_end(self) -> None:
         self.current.file.seek(0)
         self.finished.append(self.current)
@@ -103,7 +101,8 @@ async def form_parts(request: Request, *, max_part_bytes: int) -> AsyncIterator[
                 part = parts.finished.pop(0)
                 with part.file:
                     yield part
-        parser.finalize()
+        if not parts.is_ended:
+            raise FormParserError("the last boundary is missing")
     except FormParserError:
         raise HTTPException(400, "The body is not a form that can be read.") from None
     finally:

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from app.db.policies import APP_ROLE, fence_by_tenant
+from app.db.policies import APP_ROLE, audit, fence_by_tenant
 
 revision = "0015"
 down_revision = "0014"
@@ -122,6 +122,7 @@ def upgrade() -> None:
     op.execute("REVOKE ALL ON FUNCTION note_document_event() FROM PUBLIC")
     for trigger in TRIGGERS:
         op.execute(trigger)
+    op.execute(audit("webhooks", "id", "webhook", "INSERT OR UPDATE OF url, events, status OR DELETE"))
     for function, signature in FUNCTIONS:
         op.execute(function)
         op.execute(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC")
@@ -172,7 +173,7 @@ def _create_webhooks() -> None:
         sa.Column("workspace_id", sa.Uuid(), nullable=False),
         sa.Column("url", sa.TEXT(), nullable=False),
         sa.Column("events", postgresql.ARRAY(sa.TEXT()), nullable=False),
-        sa.Column("secret_encrypted", postgresql.BYTEA(), nullable=False),
+        sa.Column("key", postgresql.BYTEA(), nullable=False, comment="The secret, encrypted."),
         sa.Column("status", sa.TEXT(), server_default="active", nullable=False),
         sa.Column("disabled_reason", sa.TEXT(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),

@@ -270,10 +270,7 @@ async def test_the_secret_is_shown_once_and_kept_encrypted(
     assert "whsec_" not in shown
     async with owner_database.tenant(tenancy.tenant_id) as session:
         kept = bytes(
-            await session.scalar(
-                text("SELECT secret_encrypted FROM webhooks WHERE id = :id"), {"id": UUID(webhook["id"])}
-            )
-            or b""
+            await session.scalar(text("SELECT key FROM webhooks WHERE id = :id"), {"id": UUID(webhook["id"])}) or b""
         )
     assert kept
     assert webhook["secret"].removeprefix("whsec_").encode() not in kept

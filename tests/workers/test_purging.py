@@ -9,8 +9,11 @@ from app.blobs.store import BlobMissing
 from app.bootstrap import Worker
 from app.db.base import WorkspaceId
 from app.db.provision import DatabaseUrls
+from app.db.session import Database
+from app.domain.entities.service import EntityService
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.jobs import PurgeGraphVersion, PurgeWorkspace
+from app.retrieval.entity_contract import MergeRequest
 from tests.factories import Tenancy
 from tests.workers.uploads import Upload, Uploads
 from workers.task import attempt
@@ -142,3 +145,48 @@ async def test_a_deleted_workspace_leaves_nothing(
     assert await uploads.scalar("SELECT count(*) FROM workspaces WHERE id = :id", id=workspace_id) == 0
     assert "Moreau" in await uploads.engine_text(other, urls.engine)
     assert await uploads.count("live_versions", kept) == 2
+
+
+async def test_a_document_is_not_gone_before_nothing_is_left(
+    worker: Worker, uploads: Uploads, owner_database: Database, workspace_id: WorkspaceId
+) -> None:
+    """A table that the removal knows nothing of is looked at as well."""
+    upload = await indexed(worker, uploads, workspace_id, "Captain Ada Moreau left Port Lindau.")
+    async with owner_database.tenant(uploads.tenant_id) as session:
+        await session.execute(text("CREATE TABLE forgotten_notes (tenant_id uuid, version_id uuid)"))
+        await session.execute(text("GRANT SELECT ON forgotten_notes TO trellis_app"))
+        await session.execute(
+            text("INSERT INTO forgotten_notes VALUES (:tenant, :version)"),
+            {"tenant": uploads.tenant_id, "version": upload.version_id},
+        )
+    try:
+        await uploads.begin_deletion(upload)
+        assert await attempt(worker.jobs, upload.purge, runs=1) is not None  # to be repeated
+        assert await uploads.scalar("SELECT count(*) FROM documents WHERE id = :id", id=upload.document_id) == 1
+    finally:
+        async with owner_database.system() as session:
+            await session.execute(text("DROP TABLE forgotten_notes"))
+    assert await attempt(worker.jobs, upload.purge, runs=2) is None
+    assert await rows(uploads, workspace_id) == {}
+
+
+async def test_what_was_merged_goes_with_all_its_documents(
+    worker: Worker, uploads: Uploads, urls: DatabaseUrls, workspace_id: WorkspaceId
+) -> None:
+    """F17: an entity that others were merged into held on to the text of documents that were gone."""
+    first = await indexed(worker, uploads, workspace_id, "Captain Ada Moreau left Port Lindau.")
+    second = await indexed(worker, uploads, workspace_id, "Captain Moreau commands the Tonnberg.")
+    container = worker.container
+    entities = EntityService(container.database, container.workspaces, container.graph.entities, container.leases)
+    names = [
+        entity.name
+        for entity in await entities.list(uploads.tenant_id, workspace_id, prefix=None, after=None, limit=50)
+    ]
+    sources = [name for name in names if "Moreau" in name or "Captain" in name]
+    assert len(names) > len(sources) > 0, names
+    await entities.merge(uploads.tenant_id, workspace_id, MergeRequest(tuple(sources), "The Commander"))
+    for upload in (first, second):
+        await uploads.begin_deletion(upload)
+        assert await attempt(worker.jobs, upload.purge, runs=1) is None
+    assert await uploads.engine_rows(workspace_id, urls.engine) == {}
+    assert await rows(uploads, workspace_id) == {}

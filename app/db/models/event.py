@@ -51,7 +51,8 @@ class Webhook(Base, TenantEntity):
     workspace_id: Mapped[UUID]
     url: Mapped[str]
     events: Mapped[list[str]]
-    secret_encrypted: Mapped[bytes]
+    # The audit log leaves out columns of this name.
+    key: Mapped[bytes] = mapped_column(comment="The secret, encrypted.")
     status: Mapped[str] = mapped_column(server_default="active")
     disabled_reason: Mapped[str | None]
     created_at: Mapped[CreatedAt]

@@ -104,7 +104,7 @@ class WebhookSender:
         address = await resolve(url, allow_private=self._settings.webhook_allow_private)
         body = payload(attempt.event)
         message_id, timestamp = message_id_of(attempt.event), int(time.time())
-        secret = self._box.decrypt(attempt.secret_encrypted).decode()
+        secret = self._box.decrypt(attempt.key).decode()
         request = self._client.build_request(
             "POST",
             url.copy_with(host=address),

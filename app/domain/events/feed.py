@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import Event
-from app.db.session import Database
+from app.db.session import CONNECTION_ERRORS, Database
 from app.domain.events.repository import EventRepository
 from app.domain.workspaces.errors import WorkspaceNotFound
 from app.domain.workspaces.repository import WorkspaceRepository
@@ -31,13 +31,13 @@ class EventFeed:
 
     async def follow(self, after: int, *, seconds: float, stopping: asyncio.Event) -> AsyncIterator[Sequence[Event]]:
         """Pages of events as they come, empty ones while there are none; until `seconds` are over, the process is told
-        to stop, or the workspace is gone."""
+        to stop, the workspace is gone, or the database: whoever follows comes back."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while not stopping.is_set() and loop.time() < deadline:
             try:
                 page = await self.read(after)
-            except WorkspaceNotFound:
+            except (WorkspaceNotFound, *CONNECTION_ERRORS):
                 return
             yield page
             if page:

@@ -25,7 +25,7 @@ class Attempt:
     webhook_id: UUID
     number: int
     url: str
-    secret_encrypted: bytes
+    key: bytes
     event: Event
 
 
@@ -136,7 +136,7 @@ class WebhookRepository(TenantRepository):
             return None
         query = self.rows(Event, Event.workspace_id == webhook.workspace_id, Event.id == row.event_id)
         event = (await self.session.scalars(query)).one()
-        return Attempt(delivery_id, webhook.id, row.attempts, webhook.url, webhook.secret_encrypted, event)
+        return Attempt(delivery_id, webhook.id, row.attempts, webhook.url, webhook.key, event)
 
     async def conclude(self, attempt: Attempt, **values: Any) -> bool:
         """Note how an attempt ended; False if the delivery was taken by somebody else meanwhile."""

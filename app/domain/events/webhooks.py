@@ -53,7 +53,7 @@ class WebhookService:
             id=uuid4(),
             url=url,
             events=list(events),
-            secret_encrypted=webhook_box(self._secret_key).encrypt(secret.encode()),
+            key=webhook_box(self._secret_key).encrypt(secret.encode()),
         )
         self._session.add(webhook)
         await self._session.flush()

@@ -15,11 +15,19 @@ from app.domain.ingestion.purge_repository import PurgeRepository
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
+from app.errors import Unavailable
 from app.jobs import PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion, PurgeWorkspace, enqueue
 from app.retrieval.contract import Engine, EngineWorkspace, Lease, WorkspaceRef
 
 ENGINES: tuple[Engine, ...] = ("lazy", "graph")
 LEASE_WAIT_SECONDS = 5.0
+
+
+class RemovalIncomplete(Unavailable):
+    """After a removal something still names the document. It is rolled back and tried again."""
+
+    code = "removal_incomplete"
+    title = "The removal was not complete"
 
 
 async def retire_superseded(session: TenantSession, facts: VersionFacts) -> None:
@@ -150,9 +158,13 @@ class Purger:
         await self._ports.blobs.delete(keys)
         async with self._ports.database.tenant(ref.tenant_id) as session:
             repository = PurgeRepository(session)
-            for version_id in await repository.list_versions(document_id):
+            version_ids = await repository.list_versions(document_id)
+            for version_id in version_ids:
                 await self._ports.lazy_index.remove(session, ref, version_id)
                 await repository.remove_version(version_id)
             await repository.remove_blobs(keys)
             await repository.remove_document(document_id)
+            # Looked at before the commit: the document is `deleting` until this has counted nothing.
+            if left := await repository.traces(document_id, version_ids):
+                raise RemovalIncomplete("rows of the document are left", left=left)
             await IngestionRepository(session).bump_corpus(ref.workspace_id)

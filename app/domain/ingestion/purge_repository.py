@@ -19,7 +19,29 @@ UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unow
 UNKNOWN_BLOB_KEYS = text("SELECT unknown_blob_keys(:keys)")
 
 
+# Every table that names documents or versions, but for those that tell of the past: what was used, what has happened.
+NAMING_TABLES = text("""
+SELECT c.relname, a.attname
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN ('version_id', 'document_id')
+ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+   AND NOT a.attisdropped AND c.relname NOT IN ('usage_events', 'events')
+ ORDER BY 1, 2
+""")
+
+
 class PurgeRepository(TenantRepository):
+    async def traces(self, document_id: UUID, version_ids: Sequence[UUID]) -> dict[str, int]:
+        """How many rows of which tables still name the document or its versions, read from the catalog, so that a new
+        table is looked at too; empty if it is gone."""
+        found = {}
+        for table, column in (await self.session.execute(NAMING_TABLES)).all():
+            names = [document_id] if column == "document_id" else list(version_ids)
+            counted = text(f'SELECT count(*) FROM "{table}" WHERE tenant_id = :tenant AND "{column}" = ANY (:names)')  # noqa: S608
+            rows = await self.session.scalar(counted, {"tenant": self.session.tenant_id, "names": names})
+            if rows:
+                found[f"{table}.{column}"] = int(rows)
+        return found
+
     async def list_superseded(self, document_id: UUID) -> Sequence[UUID]:
         """Versions older than the newest that no engine answers from and nobody works on."""
         newer = aliased(Version)

@@ -10,7 +10,7 @@ from app.api.pagination import (
     Cursor,
     InvalidCursor,
     Limit,
-    decode_cursor,
+    decode_number,
     decode_position,
     encode_cursor,
     encode_position,
@@ -110,7 +110,7 @@ async def list_deliveries(
     limit: Limit = 50,
 ) -> DeliveryPage:
     """What was sent, what waits for its next attempt, and what was given up; newest event first."""
-    before = _event_id(decode_cursor(cursor, 1)[0]) if cursor else None
+    before = decode_number(cursor)
     webhooks = WebhookRepository(session)
     await webhooks.get(workspace_id, webhook_id)
     found = await webhooks.list_deliveries(webhook_id, before=before, limit=limit + 1)
@@ -132,9 +132,3 @@ async def replay_webhook(
 ) -> ReplayAccepted:
     """Those that were given up, or all that are kept above an id. An event keeps its `webhook-id`."""
     return ReplayAccepted(queued=await webhooks.replay(webhook_id, wanted.after_event_id))
-
-
-def _event_id(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise InvalidCursor("This is not a cursor of this list.")
-    return int(text)
