@@ -11,6 +11,7 @@ from app.api.body_parts import Part, body_lines, form_parts
 from app.api.deps import ContainerDep, EditorCaller, RoleRequired, WorkspaceDep
 from app.api.middleware import BODY_LIMIT
 from app.api.problems import Problem, problem_body, problems, request_id_of, status_of, validation_problem
+from app.api.v1.documents.bodies import ManifestLine
 from app.api.v1.documents.intake import (
     EXTENSIONS,
     MAX_TEXT_FIELD_BYTES,
@@ -22,7 +23,7 @@ from app.api.v1.documents.intake import (
     title_of,
 )
 from app.api.v1.documents.openapi import BULK_BODY, MANIFEST
-from app.api.v1.documents.schemas import BulkItem, BulkResult, ManifestLine, document_link
+from app.api.v1.documents.schemas import BulkItem, BulkResult, document_link
 from app.blobs.store import BlobStoreUnavailable
 from app.domain.documents.errors import FileTooLarge, TooManyFiles
 from app.domain.documents.originals import Upload

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from app.api.fields import Filename, Metadata, Title
 from app.api.middleware import BODY_LIMIT
 from app.api.problems import validation_problem
-from app.api.v1.documents.schemas import ManifestLine, TextContent, TextDocument
+from app.api.v1.documents.bodies import ManifestLine, TextContent, TextDocument
 from app.domain.documents.errors import TooManyFiles
 from app.domain.documents.originals import Upload
 from app.domain.documents.replace import NewContent

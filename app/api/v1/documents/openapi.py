@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.api.v1.documents.schemas import BulkForm, ContentForm, ManifestLine, TextContent, TextDocument, UploadForm
+from app.api.v1.documents.bodies import BulkForm, ContentForm, ManifestLine, TextContent, TextDocument, UploadForm
 
 # What is widely used for one JSON value a line.
 MANIFEST = "application/x-ndjson"

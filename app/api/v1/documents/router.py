@@ -8,16 +8,11 @@ from fastapi import APIRouter, Depends, Query, Request, Response, status
 from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, RoleRequired, TenantUnit, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_position, encode_position
 from app.api.problems import problems
+from app.api.v1.documents.bodies import DocumentUpdate
 from app.api.v1.documents.filters import document_filter
 from app.api.v1.documents.intake import read_intake
 from app.api.v1.documents.openapi import LOCATION, RETRY_AFTER, UPLOAD_BODY
-from app.api.v1.documents.schemas import (
-    DocumentPage,
-    DocumentRead,
-    DocumentsAccepted,
-    DocumentUpdate,
-    UploadedDocument,
-)
+from app.api.v1.documents.schemas import DocumentPage, DocumentRead, DocumentsAccepted, UploadedDocument
 from app.blobs.store import BlobStoreUnavailable
 from app.domain.documents.errors import (
     DocumentDeleting,
