@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
+.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-fairness bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -52,6 +52,9 @@ licences: setup ## list the licences of the locked packages and refuse unexpecte
 bench-ingest: setup ## ingest beside LightRAG's own server (DATA= ROWS=a,b,c ROUNDS=1 GROW=1 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.ingest $(if $(DATA),--data "$(DATA)") $(if $(ROWS),--rows $(ROWS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(GROW),--grow) $(if $(WRITE),--write docs/bench-ingest.md)
+
+bench-fairness: setup ## one tenant's document beside another's backlog, and on an idle installation (BACKLOG=n)
+	@$(BIN)/python -m bench.fairness $(if $(BACKLOG),--backlog $(BACKLOG))
 
 bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1000,10000,100000 DATA= WRITE=0); writes docs/bench-lazy.md
 	@$(BIN)/python -m bench.lazy $(if $(SIZES),--sizes $(SIZES)) $(if $(DATA),--data "$(DATA)") \

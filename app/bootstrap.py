@@ -24,6 +24,7 @@ from app.domain.ingestion.partitions import VectorUpkeep
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
+from app.domain.limits.rates import RequestRates
 from app.domain.models.service import ModelProfiles
 from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
@@ -58,6 +59,8 @@ class Container:
     searches: SearchRegistry
     concepts: ConceptGraphs
     tokens: TokenVerifier | None
+    rates: RequestRates
+    parser: FileParser
 
 
 class CeleryPublisher:
@@ -135,6 +138,8 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             searches=SearchRegistry({"lazy": lazy, "graph": graph.search}),
             concepts=lazy,
             tokens=_token_verifier(settings, database, issuer_client),
+            rates=RequestRates(redis),
+            parser=await stack.enter_async_context(aclosing(FileParser())),
         )
 
 
@@ -168,16 +173,12 @@ class Worker:
 @asynccontextmanager
 async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
     """A container with what writes documents and graphs."""
-    async with (
-        open_container(settings) as container,
-        aclosing(FileParser()) as parser,
-        webhook_client() as client,
-    ):
+    async with open_container(settings) as container, webhook_client() as client:
         ports = Ports(
             settings=settings,
             database=container.database,
             blobs=container.blobs,
-            parser=parser,
+            parser=container.parser,
             leases=container.leases,
             workspaces=container.workspaces,
             lazy_index=ConceptIndex(),

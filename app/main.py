@@ -14,6 +14,7 @@ from app.api.middleware import BodyLimit, RequestContext
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
 from app.api.stopping import noticing_signals
+from app.api.v1.admin.plans import router as plans
 from app.api.v1.admin.router import router as operators
 from app.api.v1.router import router as v1
 from app.bootstrap import Container, open_container
@@ -59,6 +60,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "events", "description": "What became of documents: a stream, and webhooks."},
             {"name": "account", "description": "This key, and what there is to choose from."},
             {"name": "keys", "description": "The API keys of your tenant."},
+            {"name": "usage", "description": "What model calls cost, and what of the plan is used."},
             {"name": "audit", "description": "Who changed what."},
             {"name": "operators", "description": "Tenants, for those who run the installation."},
             {"name": "health", "description": "For load balancers."},
@@ -67,6 +69,7 @@ def create_app(container: Container | None = None) -> FastAPI:
     app.include_router(health)
     app.include_router(v1)
     app.include_router(operators)
+    app.include_router(plans)
     install_problem_handlers(app)
     access = access_of_routes(app)
     install_openapi(app, access)

@@ -6,8 +6,6 @@ No exception leaves it, so neither Celery's log nor its messages quote a documen
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine
-from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -35,15 +33,32 @@ OUTAGES = (RedisError, TimeoutError)
 def execute(task: Task, settings: Settings, job: Job) -> None:
     """Run `job`; if it is to be repeated, send it again with a delay and end this delivery."""
 
-    def work(worker: Worker) -> Coroutine[Any, Any, float | None]:
-        return attempt(worker.jobs, job, runs=task.request.retries + 1)
+    async def work(worker: Worker) -> float | None:
+        try:
+            chosen = await worker.jobs.choose(job)
+        except asyncio.CancelledError:
+            return RESEND_SECONDS
+        if chosen is None:
+            return None
+        # Work that another request asked for is not logged under this one's id.
+        request = request_id(task) if chosen == job else None
+        with structlog.contextvars.bound_contextvars(request_id=request, **chosen.payload()):
+            delay = await attempt(worker.jobs, chosen, runs=task.request.retries + 1)
+            await follow_up(worker.jobs, chosen)
+        return delay
 
-    with structlog.contextvars.bound_contextvars(
-        job=job.name, task_id=task.request.id, request_id=request_id(task), **job.payload()
-    ):
+    with structlog.contextvars.bound_contextvars(job=job.name, task_id=task.request.id):
         delay = runtime.current(settings).run(work)
         if delay is not None:
             _repeat(task, job, delay)
+
+
+async def follow_up(jobs: JobRunner, job: Job) -> None:
+    try:
+        await jobs.follow_up(job)
+    except CONNECTION_ERRORS as error:
+        # What waits is found by the sweeper.
+        logger.warning("turn_not_chosen", error_type=type(error).__name__)
 
 
 def _repeat(task: Task, job: Job, delay: float) -> None:

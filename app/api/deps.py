@@ -74,6 +74,7 @@ async def authenticate(request: Request, credentials: Credentials, container: Co
         caller = await Authenticator(container.database).verify(presented)
     structlog.contextvars.bind_contextvars(tenant_id=str(caller.tenant_id), caller=caller.name)
     note_acting(request, container, caller.name)
+    await container.rates.count(caller.tenant_id, caller.requests_per_minute)
     return caller
 
 

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.domain.limits.errors import RateLimited, quota_of
 from app.domain.tenants.errors import InvalidApiKey, TenantSuspended, TokenNotMapped
 from app.domain.tenants.oidc import IssuerUnavailable
 from app.domain.tenants.operators import InvalidOperatorSecret
@@ -213,7 +214,9 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
 
 
 async def _on_database_error(request: Request, error: Exception) -> JSONResponse:
-    """A database that is away is a 503; any other database error is ours and goes on to be a 500."""
+    """A database that is away is a 503, a quota that it counts a 403; any other error of it is ours and goes on to be a 500."""
+    if (quota := quota_of(error)) is not None:
+        return problem_response(request, quota)
     is_away = isinstance(error, DATABASE_AWAY) or (isinstance(error, DBAPIError) and error.connection_invalidated)
     if not is_away:
         raise error
@@ -231,6 +234,7 @@ def problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
         InternalError,
         DatabaseUnavailable,
         IssuerUnavailable,
+        RateLimited,
         *errors,
     )
 

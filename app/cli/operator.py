@@ -16,6 +16,11 @@ Result = TypeVar("Result")
 
 
 def as_operator(work: Callable[[TenantService], Awaitable[Result]]) -> Result:
+    """`as_operator_of` for what is done to tenants and keys."""
+    return as_operator_of(lambda database: work(TenantService(database)))
+
+
+def as_operator_of(work: Callable[[Database], Awaitable[Result]]) -> Result:
     """Run `work` on a connection of its own; raises BadParameter if the environment names no owner."""
     return with_owner_database(lambda database: work(TenantService(database)))
 

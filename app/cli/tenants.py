@@ -30,9 +30,11 @@ def create(name: Annotated[str, typer.Argument(help="A name that no other tenant
 def list_tenants() -> None:
     """Show the tenants in order of creation."""
     # Kept whole on the narrowest terminal: an id that is cut off cannot be copied.
-    table = Table(Column("id", no_wrap=True), "name", "status", Column("created", no_wrap=True), box=None)
+    table = Table(Column("id", no_wrap=True), "name", "status", "plan", Column("created", no_wrap=True), box=None)
     for tenant in as_operator(lambda tenants: tenants.list_tenants()):
-        table.add_row(str(tenant.id), tenant.name, tenant.status, f"{tenant.created_at:%Y-%m-%d %H:%M}")
+        table.add_row(
+            str(tenant.id), tenant.name, tenant.status, tenant.plan or "-", f"{tenant.created_at:%Y-%m-%d %H:%M}"
+        )
     Console().print(table)
 
 

@@ -18,7 +18,7 @@ from app.providers.contract import (
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
 from app.providers.openai_errors import translated_errors
-from app.providers.usage import record_call
+from app.providers.usage import counting_abandoned, record_call
 from app.text.tokens import count_tokens
 
 _TOKENS_PER_MESSAGE: Final = 4  # what chat formats add around each message
@@ -46,7 +46,8 @@ class OpenAIChat:
         asked = _count(messages) if self.limits.counts_tokens else 0
         with translated_errors(self.profile):
             async with self.limits.call(asked):
-                completion: ChatCompletion = await self._create(messages, json_mode, max_tokens)
+                with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
+                    completion: ChatCompletion = await self._create(messages, json_mode, max_tokens)
         reply = self._reply(completion, messages)
         self._record(reply, asked, purpose)
         refusal = completion.choices[0].message.refusal
@@ -61,19 +62,26 @@ class OpenAIChat:
         pieces: list[str] = []
         usage: CompletionUsage | None = None
         finish_reason: str | None = None
-        with translated_errors(self.profile):
-            async with self.limits.call(asked):
-                async for chunk in await self._create(
-                    messages, False, max_tokens, stream=True, stream_options={"include_usage": True}
-                ):
-                    usage = chunk.usage or usage
-                    for choice in chunk.choices:
-                        finish_reason = choice.finish_reason or finish_reason
-                        if choice.delta.content:
-                            pieces.append(choice.delta.content)
-                            yield choice.delta.content
-        reply = _with_usage("".join(pieces), usage, messages, finish_reason)
-        self._record(reply, asked, purpose)
+        is_whole = False
+        try:
+            with translated_errors(self.profile):
+                async with self.limits.call(asked):
+                    with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
+                        chunks = await self._create(
+                            messages, False, max_tokens, stream=True, stream_options={"include_usage": True}
+                        )
+                    async for chunk in chunks:
+                        usage = chunk.usage or usage
+                        for choice in chunk.choices:
+                            finish_reason = choice.finish_reason or finish_reason
+                            if choice.delta.content:
+                                pieces.append(choice.delta.content)
+                                yield choice.delta.content
+            is_whole = True
+        finally:
+            # Whoever stops listening has had what was said so far, and the provider may bill it.
+            if is_whole or pieces:
+                self._record(_with_usage("".join(pieces), usage, messages, finish_reason), asked, purpose)
 
     async def aclose(self) -> None:
         await self._client.close()

@@ -1,9 +1,15 @@
 """The SDK's client for a profile: address, key, timeout and retries, nothing taken from the environment."""
 
+from typing import Any, Final
+
 import openai
 
 from app.errors import Invalid
 from app.providers.contract import ModelProfile
+from app.providers.usage import note_abandoned
+
+# Of the HTTP library beneath the SDK: nothing has reached the provider.
+NEVER_SENT: Final = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol"})
 
 
 def open_client(profile: ModelProfile) -> openai.AsyncOpenAI:
@@ -18,4 +24,17 @@ def open_client(profile: ModelProfile) -> openai.AsyncOpenAI:
         api_key=profile.api_key.get_secret_value() if profile.api_key else "none",
         timeout=profile.timeout_seconds,
         max_retries=profile.max_retries,
+        http_client=_Heard(),
     )
+
+
+class _Heard(openai.DefaultAsyncHttpxClient):
+    """The SDK's own HTTP client, which tells of each request that was sent and not heard out, retried ones included."""
+
+    async def send(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await super().send(*arguments, **options)
+        except BaseException as error:
+            if type(error).__name__ not in NEVER_SENT:
+                note_abandoned()
+            raise

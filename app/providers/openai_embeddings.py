@@ -14,7 +14,7 @@ from app.providers.contract import EmbeddingMismatch, EmbeddingRole, ModelProfil
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
 from app.providers.openai_errors import translated_errors
-from app.providers.usage import record_call
+from app.providers.usage import counting_abandoned, record_call
 from app.text.tokens import count_tokens
 
 # Self-hosted servers refuse larger batches by default (text-embeddings-inference: 32 texts).
@@ -60,7 +60,8 @@ class OpenAIEmbeddings:
     ) -> None:
         with translated_errors(self.profile):
             async with self.limits.call(tokens):
-                found, usage = await self._create([texts[row] for row in rows])
+                with counting_abandoned(self.profile, purpose, lambda: sum(count_tokens(texts[row]) for row in rows)):
+                    found, usage = await self._create([texts[row] for row in rows])
         used = usage.prompt_tokens if usage else 0
         record_call(
             self.profile,

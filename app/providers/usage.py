@@ -1,6 +1,6 @@
 """Counts what model calls cost, in meters found through a ContextVar. Writing it to the ledger is left to who opened one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,11 @@ class UsageTotal:
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    is_estimated: bool = False  # at least one call's tokens were counted here
+    estimated_calls: int = 0  # calls whose tokens were counted here, for the provider did not say or was not heard out
+
+    @property
+    def is_estimated(self) -> bool:
+        return self.estimated_calls > 0
 
 
 @dataclass(slots=True)
@@ -42,6 +46,10 @@ class UsageMeter:
     def tokens_out(self) -> int:
         return sum(total.tokens_out for total in self.totals.values())
 
+    @property
+    def estimated_calls(self) -> int:
+        return sum(total.estimated_calls for total in self.totals.values())
+
     def add(
         self, profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, is_estimated: bool
     ) -> None:
@@ -49,7 +57,7 @@ class UsageMeter:
         total.calls += 1
         total.tokens_in += tokens_in
         total.tokens_out += tokens_out
-        total.is_estimated = total.is_estimated or is_estimated
+        total.estimated_calls += is_estimated
 
 
 _meters: ContextVar[tuple[UsageMeter, ...]] = ContextVar("usage_meters", default=())
@@ -69,6 +77,26 @@ def meter_usage() -> Iterator[UsageMeter]:
 def record_call(
     profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, is_estimated: bool
 ) -> None:
-    """Report one answered call to the open meters; with none open the call is not counted."""
+    """Report one call to the open meters; with none open the call is not counted."""
     for meter in _meters.get():
         meter.add(profile, purpose, tokens_in=tokens_in, tokens_out=tokens_out, is_estimated=is_estimated)
+
+
+_on_abandoned: ContextVar[Callable[[], None] | None] = ContextVar("on_abandoned", default=None)
+
+
+@contextmanager
+def counting_abandoned(profile: ModelProfile, purpose: Purpose, count: Callable[[], int]) -> Iterator[None]:
+    """Count requests of the block that were sent and not heard out (a time limit, a cancellation, a lost connection): the
+    provider has done the work and may bill it, so they are calls with an estimate of what was sent, which `count` makes."""
+    token = _on_abandoned.set(lambda: record_call(profile, purpose, tokens_in=count(), tokens_out=0, is_estimated=True))
+    try:
+        yield
+    finally:
+        _on_abandoned.reset(token)
+
+
+def note_abandoned() -> None:
+    """Tell the open block that a request of it was sent and not heard out."""
+    if (count := _on_abandoned.get()) is not None:
+        count()

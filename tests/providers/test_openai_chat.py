@@ -1,5 +1,6 @@
 """Chat over a real HTTP endpoint: usage, retries, and every failure as an error of ours."""
 
+import asyncio
 import socket
 from dataclasses import replace
 
@@ -38,6 +39,46 @@ async def test_failed_call_is_not_counted(stub_llm: StubServer, factory: ModelFa
     stub_llm.set_faults({"status": 500})
     with meter_usage() as meter, pytest.raises(ModelUnavailable):
         await factory.chat(chat_profile(stub_llm.base_url)).complete(HELLO, purpose=Purpose.ANSWER)
+    assert meter.calls == 0
+
+
+async def test_a_call_that_is_cut_off_is_counted_as_an_estimate(stub_llm: StubServer, factory: ModelFactory) -> None:
+    stub_llm.set_faults({"delay_ms": 3000, "times": 2})
+    chat = factory.chat(chat_profile(stub_llm.base_url, timeout_seconds=0.3, max_retries=1))
+    with meter_usage() as meter, pytest.raises(ModelUnavailable):
+        await chat.complete(HELLO, purpose=Purpose.EXTRACT)
+    # Both were sent and may be billed, the one that the client repeated by itself too.
+    assert (meter.calls, meter.estimated_calls, meter.tokens_out) == (2, 2, 0)
+    assert meter.tokens_in > 10
+
+
+async def test_a_call_that_is_cancelled_is_counted_as_an_estimate(stub_llm: StubServer, factory: ModelFactory) -> None:
+    stub_llm.set_faults({"delay_ms": 3000})
+    chat = factory.chat(chat_profile(stub_llm.base_url))
+    with meter_usage() as meter:
+        call = asyncio.create_task(chat.complete(HELLO, purpose=Purpose.EXTRACT))
+        while not stub_llm.stats()["calls"]:  # noqa: ASYNC110 - another process is waited for
+            await asyncio.sleep(0.02)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert (meter.calls, meter.estimated_calls) == (1, 1)
+
+
+async def test_a_stream_that_is_left_is_counted_with_what_was_said(stub_llm: StubServer, factory: ModelFactory) -> None:
+    chat = factory.chat(chat_profile(stub_llm.base_url))
+    with meter_usage() as meter:
+        stream = chat.stream(HELLO, purpose=Purpose.ANSWER)
+        async for _ in stream:
+            break
+        await stream.aclose()  # type: ignore[attr-defined]
+    assert (meter.calls, meter.estimated_calls) == (1, 1)
+    assert meter.tokens_out > 0
+
+
+async def test_a_call_that_was_never_sent_is_not_counted(factory: ModelFactory) -> None:
+    with meter_usage() as meter, pytest.raises(ModelUnavailable):
+        await factory.chat(chat_profile("http://127.0.0.1:1/v1")).complete(HELLO, purpose=Purpose.ANSWER)
     assert meter.calls == 0
 
 

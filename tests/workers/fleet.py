@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from celery import Celery
+from sqlalchemy import text
 
 from app.bootstrap import CeleryPublisher
+from app.db.session import Database
 from app.devstack.app_processes import AppProcesses
 from app.devstack.processes import Child
 from app.jobs import Job
@@ -40,6 +42,15 @@ class Fleet:
         return "\n".join(child.log.read_text(errors="replace") for child in self.processes.children)
 
 
+async def forget_queued(settings: Settings) -> None:
+    """Call off what earlier tests left in the queue: a message is for whoever's turn it is, so workers would take it up."""
+    assert settings.owner_database_url is not None
+    database = Database(settings.owner_database_url.get_secret_value(), pool_size=1)
+    async with database.system() as session:
+        await session.execute(text("UPDATE index_states SET state = 'cancelled' WHERE state IN ('queued', 'running')"))
+    await database.close()
+
+
 @asynccontextmanager
 async def open_fleet(settings: Settings, folder: Path, **overrides: str) -> AsyncIterator[Fleet]:
     """No worker runs yet. `overrides` are settings by name; leases are short unless told otherwise."""
@@ -56,6 +67,7 @@ async def open_fleet(settings: Settings, folder: Path, **overrides: str) -> Asyn
         "TRELLIS_SHUTDOWN_GRACE_SECONDS": "1",
         **{f"TRELLIS_{name.upper()}": value for name, value in overrides.items()},
     }
+    await forget_queued(settings)
     processes = AppProcesses(folder, environment)
     publisher = CeleryPublisher(settings.redis_url.get_secret_value())
     try:

@@ -10,6 +10,7 @@ from app.api.v1.audit.router import router as audit
 from app.api.v1.concepts.router import router as concepts
 from app.api.v1.documents.bulk import router as bulk
 from app.api.v1.documents.content import router as content
+from app.api.v1.documents.estimate import router as estimate
 from app.api.v1.documents.history import router as history
 from app.api.v1.documents.indexing import router as indexing
 from app.api.v1.documents.passages import router as passages
@@ -19,6 +20,7 @@ from app.api.v1.events.router import router as events
 from app.api.v1.events.webhooks import router as webhooks
 from app.api.v1.keys.router import router as keys
 from app.api.v1.queries.router import router as queries
+from app.api.v1.usage.router import router as usage
 from app.api.v1.workspaces.router import router as workspaces
 
 # No prefix here: a route knows itself, in logs too, by the path in its own module only.
@@ -28,6 +30,7 @@ router = APIRouter(
 RESOURCES = (
     account,
     workspaces,
+    estimate,
     documents,
     bulk,
     indexing,
@@ -41,6 +44,7 @@ RESOURCES = (
     webhooks,
     keys,
     audit,
+    usage,
 )
 for resource in RESOURCES:
     router.include_router(resource)

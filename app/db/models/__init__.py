@@ -7,6 +7,7 @@ from app.db.models.event import Event, EventCounter, Webhook, WebhookDelivery
 from app.db.models.history import IndexTransition
 from app.db.models.idempotency import IdempotencyKey
 from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPosting
+from app.db.models.limits import Plan, TenantMonth, TenantTotals, TenantTurn
 from app.db.models.model_profile import ModelProfile
 from app.db.models.passage import Chunk, Mention, Passage
 from app.db.models.tenant import ApiKey, Tenant, TenantDeletion
@@ -33,8 +34,12 @@ __all__ = [
     "Mention",
     "ModelProfile",
     "Passage",
+    "Plan",
     "Tenant",
     "TenantDeletion",
+    "TenantMonth",
+    "TenantTotals",
+    "TenantTurn",
     "TermPosting",
     "UsageEvent",
     "Version",

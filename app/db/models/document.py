@@ -85,6 +85,8 @@ class IndexState(Base, TenantRow):
         CheckConstraint("state IN ('queued', 'running', 'ready', 'partial', 'failed', 'cancelled')", name="state"),
         CheckConstraint("cleanliness IN ('clean', 'purging')", name="cleanliness"),
         Index("ix_index_states_open", "state", "changed_at", postgresql_where="state IN ('queued', 'running')"),
+        Index("ix_index_states_turn", "engine", "tenant_id", "queued_at", postgresql_where="state = 'queued'"),
+        Index("ix_index_states_running", "tenant_id", "engine", postgresql_where="state = 'running'"),
         Index("ix_index_states_purging", "changed_at", postgresql_where="cleanliness = 'purging'"),
         Index(None, "tenant_id", "workspace_id"),
     )

@@ -19,6 +19,7 @@ class Tenant(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid4, server_default=text("gen_random_uuid()"))
     name: Mapped[str] = mapped_column(unique=True)
     status: Mapped[str] = mapped_column(server_default="active")
+    plan: Mapped[str | None] = mapped_column(ForeignKey("plans.name"))
     created_at: Mapped[CreatedAt]
 
 

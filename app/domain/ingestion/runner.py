@@ -2,12 +2,14 @@
 
 import structlog
 
-from app.domain.ingestion.attempts import Attempts, backoff_seconds
+from app.db.session import CONNECTION_ERRORS
+from app.domain.ingestion.attempts import Attempts, backoff_seconds, engine_of
 from app.domain.ingestion.graph import GraphIndexer
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.process import VersionProcessor
 from app.domain.ingestion.purge import Purger
 from app.domain.ingestion.purge_tenant import TenantPurger
+from app.domain.limits.repository import FairQueue, LimitsRepository
 from app.jobs import (
     IndexGraph,
     Job,
@@ -17,6 +19,7 @@ from app.jobs import (
     PurgeTenant,
     PurgeUnownedVersion,
     PurgeWorkspace,
+    enqueue,
 )
 from app.retrieval.contract import WorkspaceBusy
 
@@ -30,11 +33,35 @@ class JobRunner:
     """`owner` names one attempt: it must be new each time a job is run."""
 
     def __init__(self, ports: Ports) -> None:
+        self._database = ports.database
         self._attempts = Attempts(ports)
         self._processor = VersionProcessor(ports, self._attempts)
         self._graph = GraphIndexer(ports, self._attempts)
         self._purger = Purger(ports)
         self._tenants = TenantPurger(ports, self._purger)
+
+    async def choose(self, job: Job) -> Job | None:
+        """What to do for a message: of indexing, whoever's turn it is, for a queue is first in, first out over all tenants.
+
+        Each message stands for one queued version, so what it named is done for another one's. None if nobody may go on.
+        """
+        if not isinstance(job, ProcessVersion | IndexGraph):
+            return job
+        try:
+            async with self._database.system() as session:
+                found = await FairQueue(session).next(engine_of(job), job.tenant_id, job.version_id)
+        except CONNECTION_ERRORS as error:
+            logger.warning("turn_not_chosen", error_type=type(error).__name__)
+            return job  # its claim will meet the same database, and be concluded
+        return type(job)(*found) if found is not None else None
+
+    async def follow_up(self, job: Job) -> None:
+        """Call what waited behind the limit of its tenant for this one to end: its own message is used up."""
+        if isinstance(job, ProcessVersion | IndexGraph):
+            async with self._database.tenant(job.tenant_id) as session:
+                for engine in await LimitsRepository(session).engines_behind_limit():
+                    called = ProcessVersion if engine == "lazy" else IndexGraph
+                    enqueue(session, called(job.tenant_id, job.workspace_id, job.version_id))
 
     async def run(self, job: Job, owner: str) -> None:
         """Do the job; a repetition of one that is done, or that another worker is at, does nothing. Raises what stops it."""

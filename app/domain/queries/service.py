@@ -4,9 +4,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import Database
+from app.domain.limits.errors import quota_exceeded
+from app.domain.limits.repository import LimitsRepository, Standing
 from app.domain.queries.context import Budgets, RenderedContext, render_context
 from app.domain.queries.repository import TrustedDocuments
 from app.domain.usage.repository import UsageLedger
@@ -67,7 +70,9 @@ class Answer:
     result: SearchResult
     context: RenderedContext
     timings_ms: Mapping[str, float]
+    query_id: UUID
     usage: UsageMeter
+    cost: float | None
     notes: tuple[str, ...]
 
 
@@ -80,21 +85,26 @@ class QueryService:
     async def ask(self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question) -> Answer:
         """No transaction is open while a model is asked.
 
-        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed or BudgetsNotUsed.
+        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed or
+        QuotaExceeded.
         """
         started = time.perf_counter()
         async with self._database.tenant(tenant_id) as session:
             record = await WorkspaceRepository(session).get(workspace_id)
+            standing = await LimitsRepository(session).standing()
         refuse_deleting(record.row)
         request = _search_request(record, question)
         search = self._searches.search_for(request.mode, record.row.engines)
         workspace = await self._workspaces.engine_workspace(record)
+        refuse_spent(standing, workspace)
         opened = time.perf_counter()
+        query_id = uuid4()
+        cost = None
         with meter_usage() as meter:
             try:
                 result = await search.search(workspace, request)
             finally:
-                await self._write_ledger(tenant_id, workspace_id, meter)
+                cost = await self._write_ledger(tenant_id, workspace_id, query_id, meter)
         found = time.perf_counter()
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
         context = render_context(result, budgets, count_again)
@@ -105,7 +115,9 @@ class QueryService:
             result=result,
             context=context,
             timings_ms={**result.stage_ms, **{name: seconds * 1000 for name, seconds in stages.items()}},
+            query_id=query_id,
             usage=meter,
+            cost=cost,
             notes=await self._notes(workspace, request, result, context),
         )
 
@@ -121,12 +133,15 @@ class QueryService:
             try:
                 return await graphs.neighbourhood(workspace, query, nodes=nodes)
             finally:
-                await self._write_ledger(tenant_id, workspace_id, meter)
+                await self._write_ledger(tenant_id, workspace_id, uuid4(), meter)
 
-    async def _write_ledger(self, tenant_id: TenantId, workspace_id: WorkspaceId, meter: UsageMeter) -> None:
-        if meter.totals:
-            async with self._database.tenant(tenant_id) as session:
-                await UsageLedger(session).add(meter, workspace_id)
+    async def _write_ledger(
+        self, tenant_id: TenantId, workspace_id: WorkspaceId, query_id: UUID, meter: UsageMeter
+    ) -> float | None:
+        if not meter.totals:
+            return None
+        async with self._database.tenant(tenant_id) as session:
+            return await UsageLedger(session).add(meter, workspace_id, query_id=query_id)
 
     async def _notes(
         self, workspace: EngineWorkspace, request: SearchRequest, result: SearchResult, context: RenderedContext
@@ -173,3 +188,14 @@ def _offline_models(workspace: EngineWorkspace, mode: str) -> list[str]:
     if MODES[mode] == "graph" and workspace.chat is not None:
         models.append(workspace.chat.profile)
     return [model.name for model in models if model.is_offline]
+
+
+def refuse_spent(standing: Standing, workspace: EngineWorkspace) -> None:
+    """A query asks its embedding model at least; offline models cost nothing. Raises QuotaExceeded."""
+    if standing.is_spent and not workspace.embedding.profile.is_offline:
+        raise quota_exceeded(
+            limit="model_tokens_per_month",
+            maximum=standing.plan.model_tokens_per_month if standing.plan is not None else None,
+            used=standing.model_tokens,
+            resets_at=standing.month_ends_at,
+        )

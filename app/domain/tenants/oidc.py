@@ -126,12 +126,14 @@ class TokenVerifier:
         claims = await self._claims(token)
         tenant_id, role = self._mapped(claims)
         async with self._database.tenant(tenant_id) as session:
-            status = await KeyRepository(session).tenant_status()
-        if status is None:
+            found = await KeyRepository(session).tenant_status()
+        if found is None:
             raise TokenNotMapped("The token is valid, but its tenant does not exist here.")
+        status, per_minute = found
         if status != "active":
             raise TenantSuspended("This tenant is suspended; ask the operator of this installation.")
-        return Caller(None, TenantId(tenant_id), role, None, subject=str(claims["sub"])[:MAX_SUBJECT_CHARS])
+        subject = str(claims["sub"])[:MAX_SUBJECT_CHARS]
+        return Caller(None, TenantId(tenant_id), role, None, subject, per_minute)
 
     async def _claims(self, token: str) -> dict[str, Any]:
         if len(token) > MAX_TOKEN_CHARS:

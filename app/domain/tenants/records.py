@@ -32,6 +32,7 @@ class Caller:
     role: Role
     workspace_id: WorkspaceId | None
     subject: str | None = None
+    requests_per_minute: int | None = None
 
     @property
     def name(self) -> str:
@@ -55,6 +56,7 @@ class StoredKey:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    requests_per_minute: int | None
     read_at: datetime
 
 

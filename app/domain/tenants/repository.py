@@ -5,13 +5,14 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select, text, tuple_, update
 
-from app.db.models import ApiKey, Tenant, Workspace
+from app.db.models import ApiKey, Plan, Tenant, Workspace
 from app.db.repository import TenantRepository
 from app.db.session import SystemSession
 from app.domain.tenants.records import KeyDraft, StoredKey
 
 FIND_KEY = text(
     "SELECT id, tenant_id, tenant_status, workspace_id, role, secret_hash, expires_at, revoked_at, last_used_at,"
+    " requests_per_minute,"
     " now() AS read_at"
     "  FROM find_api_key(:prefix)"
 )
@@ -69,10 +70,15 @@ class KeyRepository(TenantRepository):
     async def tenant_name(self) -> str:
         return (await self.session.scalars(select(Tenant.name).where(Tenant.id == self.session.tenant_id))).one()
 
-    async def tenant_status(self) -> str | None:
-        """None if there is no such tenant."""
-        status: str | None = await self.session.scalar(select(Tenant.status).where(Tenant.id == self.session.tenant_id))
-        return status
+    async def tenant_status(self) -> tuple[str, int | None] | None:
+        """Status and requests a minute; None if there is no such tenant."""
+        query = (
+            select(Tenant.status, Plan.requests_per_minute)
+            .outerjoin(Plan, Plan.name == Tenant.plan)
+            .where(Tenant.id == self.session.tenant_id)
+        )
+        row = (await self.session.execute(query)).one_or_none()
+        return (row[0], row[1]) if row is not None else None
 
     async def list(self, *, after: tuple[datetime, UUID] | None = None, limit: int | None = None) -> list[ApiKey]:
         """In order of creation, from the first after `after`."""

@@ -54,7 +54,10 @@ class Authenticator:
             raise TenantSuspended("This tenant is suspended; ask the operator of this installation.")
         await self._note_use(stored)
         workspace_id = WorkspaceId(stored.workspace_id) if stored.workspace_id else None
-        return Caller(stored.id, TenantId(stored.tenant_id), Role(stored.role), workspace_id)
+        return Caller(
+            stored.id, TenantId(stored.tenant_id), Role(stored.role), workspace_id,
+            requests_per_minute=stored.requests_per_minute,
+        )  # fmt: skip
 
     async def _note_use(self, key: StoredKey) -> None:
         """Say now and then that the key is used: a write for each request would cost more than the request."""

@@ -16,6 +16,7 @@ from app.blobs.store import BlobMissing, BlobStoreUnavailable
 from app.domain.documents.errors import DocumentDeleting, DocumentNotFound, FileTooLarge
 from app.domain.documents.replace import ContentService
 from app.domain.documents.repository import DocumentRepository
+from app.domain.limits.errors import QuotaExceeded
 from app.domain.workspaces.errors import WorkspaceDeleting
 from app.errors import UnsupportedMediaType
 
@@ -47,7 +48,7 @@ async def read_content(
         202: {"headers": LOCATION},
         **problems(
             RoleRequired, DocumentNotFound, DocumentDeleting, WorkspaceDeleting, FileTooLarge, UnsupportedMediaType,
-            BlobStoreUnavailable,
+            BlobStoreUnavailable, QuotaExceeded,
         ),
     },
 )  # fmt: skip

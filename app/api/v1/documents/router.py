@@ -25,6 +25,7 @@ from app.domain.documents.repository import DocumentRepository
 from app.domain.documents.service import DocumentService
 from app.domain.documents.upload import UploadService
 from app.domain.documents.waiting import read_when_final
+from app.domain.limits.errors import QuotaExceeded
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.errors import UnsupportedMediaType
@@ -53,7 +54,7 @@ Duplicate = Annotated[
         202: {"headers": LOCATION},
         **problems(
             RoleRequired, WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, TooManyFiles, UnsupportedMediaType,
-            BlobStoreUnavailable,
+            BlobStoreUnavailable, QuotaExceeded,
         ),
     },
 )  # fmt: skip

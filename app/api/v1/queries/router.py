@@ -6,6 +6,7 @@ from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
+from app.domain.limits.errors import QuotaExceeded
 from app.domain.queries.service import BudgetsNotUsed, KeywordsNotUsed, QueryService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
@@ -26,6 +27,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
         UnknownMode,
         KeywordsNotUsed,
         BudgetsNotUsed,
+        QuotaExceeded,
         ModelRejected,
         ModelRefused,
         EmbeddingMismatch,

@@ -194,11 +194,14 @@ class Usage(BaseModel):
     embedding_calls: int
     tokens_in: int
     tokens_out: int
+    estimated_calls: int = Field(description="Calls whose tokens were counted here, for the provider did not say.")
+    cost: float | None = Field(description="At the models' prices, where the operator has set any.")
 
 
 class QueryAnswer(BaseModel):
     """Evidence, and the same as a context to put before a language model. No answer is generated."""
 
+    id: UUID = Field(description="`query_id` of `GET /v1/usage`.")
     mode: str = Field(description="The mode that was used.")
     context: str
     context_tokens: int
@@ -213,6 +216,7 @@ class QueryAnswer(BaseModel):
     def of(cls, answer: Answer, workspace_id: WorkspaceId) -> Self:
         result, usage = answer.result, answer.usage
         return cls(
+            id=answer.query_id,
             mode=answer.mode,
             context=answer.context.text,
             context_tokens=answer.context.tokens,
@@ -231,6 +235,8 @@ class QueryAnswer(BaseModel):
                 embedding_calls=usage.embedding_calls,
                 tokens_in=usage.tokens_in,
                 tokens_out=usage.tokens_out,
+                estimated_calls=usage.estimated_calls,
+                cost=answer.cost,
             ),
             notes=list(answer.notes),
             details=dict(result.details),
@@ -262,6 +268,7 @@ _RELATION = RelationEvidence(
 QueryAnswer.model_config["json_schema_extra"] = {
     "examples": [
         {
+            "id": "6a2f0c0e-2d0e-4f57-8f0c-5f4f8c0f6f01",
             "mode": "mix",
             "context": "## Entities\n- Press 4 (Machine): A hydraulic press in hall B.\n\n## Passages\n"
             "[1] Maintenance handbook › Maintenance › Seals › page 9\n"
@@ -274,7 +281,14 @@ QueryAnswer.model_config["json_schema_extra"] = {
                 "relations": [RelationFound.model_validate(_RELATION).model_dump(mode="json")],
             },
             "timings_ms": {"open": 3.1, "keywords": 0.4, "retrieve": 48.0, "render": 1.2, "total": 61.7},
-            "usage": {"model_calls": 0, "embedding_calls": 1, "tokens_in": 14, "tokens_out": 0},
+            "usage": {
+                "model_calls": 0,
+                "embedding_calls": 1,
+                "tokens_in": 14,
+                "tokens_out": 0,
+                "estimated_calls": 0,
+                "cost": None,
+            },
             "notes": [],
             "details": {},
         }

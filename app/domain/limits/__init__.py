@@ -1,0 +1,1 @@
+"""What tenants may use: plans, rates, quotas and budgets, and whose turn it is."""

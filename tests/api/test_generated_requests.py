@@ -1,0 +1,60 @@
+"""Requests made up from the OpenAPI document: none breaks the API, and every answer is as documented."""
+
+import asyncio
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.live import LiveStack
+
+with warnings.catch_warnings():
+    # What the library's own dependencies deprecate is not ours to mend.
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis.checks import CheckFunction, not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_headers_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+# Enough to try each rule of a schema once or twice; all operations together take less than a minute.
+EXAMPLES = 12
+CHECKS: list[CheckFunction] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.mark.acceptance
+@pytest.mark.filterwarnings("ignore")
+def test_no_generated_request_breaks_the_api(live_stack: LiveStack) -> None:
+    key = asyncio.run(live_stack.new_key())
+    schema = schemathesis.openapi.from_url(f"{live_stack.api_url}/openapi.json")
+    tried = 0
+    for result in schema.get_all_operations():
+        operation: Any = result.ok()  # type: ignore[union-attr] # a schema that cannot be read fails here
+        tried += try_operation(operation, {"Authorization": f"Bearer {key}"})
+    assert tried > 30
+
+
+def try_operation(operation: Any, headers: dict[str, str]) -> int:
+    @given(case=operation.as_strategy())
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    def attempt(case: Any) -> None:
+        # Waiting makes nothing truer here.
+        if "wait" in (case.query or {}):
+            case.query["wait"] = 0
+        response = case.call(headers=headers)
+        case.validate_response(response, checks=CHECKS)
+
+    attempt()
+    return 1
