@@ -16,17 +16,12 @@ Result = TypeVar("Result")
 
 
 def as_operator(work: Callable[[TenantService], Awaitable[Result]]) -> Result:
-    """`as_operator_of` for what is done to tenants and keys."""
-    return as_operator_of(lambda database: work(TenantService(database)))
-
-
-def as_operator_of(work: Callable[[Database], Awaitable[Result]]) -> Result:
-    """Run `work` on a connection of its own; raises BadParameter if the environment names no owner."""
+    """`with_owner_database` for what is done to tenants and keys."""
     return with_owner_database(lambda database: work(TenantService(database)))
 
 
 def with_owner_database(work: Callable[[Database], Awaitable[Result]]) -> Result:
-    """As `as_operator`, for what is no matter of tenants."""
+    """Run `work` on a connection of its own; raises BadParameter if the environment names no owner."""
     settings = Settings()
     if settings.owner_database_url is None:
         raise typer.BadParameter("set TRELLIS_OWNER_DATABASE_URL: this is done as the owner role")

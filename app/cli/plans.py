@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.cli.operator import as_operator_of
+from app.cli.operator import with_owner_database
 from app.db.session import Database
 from app.domain.limits.plans import PlanService
 from app.domain.limits.repository import LIMITS
@@ -30,7 +30,7 @@ def set_plan(
     """Make or replace a plan."""
     given = (requests_per_minute, concurrent_ingestions, documents, stored_bytes, model_tokens_per_month)
     limits = dict(zip(LIMITS, given, strict=True))
-    as_operator_of(lambda database: PlanService(database).put(name, limits))
+    with_owner_database(lambda database: PlanService(database).put(name, limits))
     typer.echo(f"Plan {name} is set.")
 
 
@@ -38,7 +38,7 @@ def set_plan(
 def list_plans() -> None:
     """Show all plans."""
     table = Table("name", *LIMITS, box=None)
-    for plan in as_operator_of(lambda database: PlanService(database).list()):
+    for plan in with_owner_database(lambda database: PlanService(database).list()):
         limits = (getattr(plan, limit) for limit in LIMITS)
         table.add_row(plan.name, *("-" if limit is None else str(limit) for limit in limits))
     Console().print(table)
@@ -54,5 +54,5 @@ def assign(
     async def change(database: Database) -> None:
         await PlanService(database).assign((await TenantService(database).get_tenant(tenant)).id, name)
 
-    as_operator_of(change)
+    with_owner_database(change)
     typer.echo(f"Tenant {tenant} has {'no plan' if name is None else f'the plan {name}'}.")
