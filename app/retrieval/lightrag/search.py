@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 from lightrag import QueryParam
 from lightrag.operate import extract_keywords_only
 from lightrag.query_validation import QueryValidationError, validate_rag_query
@@ -68,9 +69,9 @@ class GraphSearch:
         self._instances = instances
 
     async def warm(self) -> None:
-        """Load what the first question would wait for, and open connections; a database that is away is not missed."""
+        """Load what the first question would wait for, and open connections; a database that is away, or not made yet, is not missed."""
         await asyncio.to_thread(_load_vocabularies)
-        with suppress(*LOST_CONNECTION):
+        with suppress(*LOST_CONNECTION, asyncpg.PostgresError):
             await asyncio.gather(*(self._engine.fetch("SELECT 1") for _ in range(WARM_CONNECTIONS)))
 
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult:
