@@ -4,6 +4,7 @@ A worker is one process with a pool of threads that wait, and one event loop on 
 Celery's guarantees are used as hints only: claims and leases in Postgres decide who works on what.
 """
 
+import logging
 from typing import Any
 
 from celery import Celery, signals
@@ -12,7 +13,7 @@ from kombu.entity import Exchange, Queue
 from app.jobs import QUEUES
 from app.logs import configure_logging
 from app.settings import Settings, refuse_engine_hijack
-from workers.schedule import SWEEP_QUEUE, beat_schedule
+from workers.schedule import SEND_WEBHOOKS, SWEEP_QUEUE, beat_schedule
 
 # Before anything imports the graph engine, which would read its settings from the environment and from files here.
 refuse_engine_hijack()
@@ -58,9 +59,16 @@ app.conf.update(
 )
 
 
+def is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Looking for what is due to webhooks every two seconds is not, while it goes well."""
+    return record.levelno > logging.INFO or SEND_WEBHOOKS not in record.getMessage()
+
+
 @signals.setup_logging.connect
 def _set_up_logging(**_: Any) -> None:
     configure_logging(settings)
+    for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).addFilter(is_worth_a_line)
 
 
 @signals.celeryd_init.connect
