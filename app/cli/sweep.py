@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from app.bootstrap import open_worker
 from app.domain.ingestion.sweeper import SweepReport
 from app.errors import Unavailable
+from app.logs import configure_logging
 from app.settings import Settings
 
 
@@ -40,7 +41,9 @@ def sweep(
 
 
 async def _sweep(is_dry_run: bool, only_stale: bool) -> list[SweepReport]:
-    async with open_worker(Settings()) as worker:
+    settings = Settings()
+    configure_logging(settings)  # to stderr: what is printed is the table alone
+    async with open_worker(settings) as worker:
         reports = [await worker.sweeper.sweep(is_dry_run=is_dry_run)]
         if not only_stale:
             reports.append(await worker.leftovers.sweep(is_dry_run=is_dry_run))
