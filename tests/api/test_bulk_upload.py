@@ -15,6 +15,7 @@ from app.db.base import WorkspaceId
 from app.domain.tenants.records import Role
 from app.main import create_app
 from tests.api.conftest import Connect
+from tests.api.test_limits import give_plan
 from tests.factories import Tenancy
 
 BOUNDARY = "a-boundary-0123456789"
@@ -228,3 +229,16 @@ async def test_who_may_not_upload(connect: Connect, stranger: httpx.AsyncClient,
     body = {"content": form(part("a.txt", b"x")), "headers": FORM}
     assert (await reader.post(url, **body)).json()["code"] == "role_required"  # type: ignore[arg-type]
     assert (await stranger.post(url, **body)).status_code == 404  # type: ignore[arg-type]
+
+
+async def test_a_plan_that_is_used_up_refuses_files_one_by_one(
+    client: httpx.AsyncClient, tenancy: Tenancy, url: str
+) -> None:
+    await give_plan(tenancy, documents=1)
+    body = form(part("a.txt", b"first"), part("b.txt", b"second"), part("c.txt", b"first"))
+    found = (await client.post(url, content=body, headers=FORM)).json()
+    assert summary(found) == [
+        ("accepted", "a.txt", None),
+        ("refused", "b.txt", "quota_exceeded"),
+        ("duplicate", "c.txt", None),
+    ]

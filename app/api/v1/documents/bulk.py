@@ -1,11 +1,13 @@
 """The route that takes in many documents, each by itself, while it reads them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from sqlalchemy.exc import DBAPIError
 
 from app.api.body_parts import Part, body_lines, form_parts
 from app.api.deps import ContainerDep, EditorCaller, RoleRequired, WorkspaceDep
@@ -27,7 +29,8 @@ from app.api.v1.documents.schemas import BulkItem, BulkResult, document_link
 from app.blobs.store import BlobStoreUnavailable
 from app.domain.documents.errors import FileTooLarge, TooManyFiles
 from app.domain.documents.originals import Upload
-from app.domain.documents.upload import UploadService
+from app.domain.documents.upload import Uploaded, UploadService
+from app.domain.limits.errors import quota_of
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.errors import AppError, UnsupportedMediaType
 from app.parsing.formats import HEAD_BYTES
@@ -78,24 +81,40 @@ async def upload_many(
                 f"At most {settings.max_files_per_bulk} are taken in at once; those before are. Send the rest anew.",
                 limit_files=settings.max_files_per_bulk,
             )
-        place: dict[str, Any] = {"index": len(results), "ref": item.ref, "filename": item.filename}
-        try:
-            if isinstance(item.upload, AppError):
-                raise item.upload
-            [found] = await service.upload(
-                caller.tenant_id, workspace_id, [item.upload], item.metadata, allow_duplicates=duplicate == "allow"
-            )
-        except AppError as error:
-            results.append(_refused(place, error, request))
-        else:
-            document_id = found.record.document.id
-            link = document_link(workspace_id, document_id)
-            status: Any = "duplicate" if found.is_duplicate else "accepted"
-            results.append(BulkItem(**place, status=status, document_id=document_id, link=link, problem=None))
+        store = partial(
+            service.upload,
+            caller.tenant_id,
+            workspace_id,
+            metadata=item.metadata,
+            allow_duplicates=duplicate == "allow",
+        )
+        results.append(await _result(item, len(results), store, request))
     counts = {name: sum(item.status == name for item in results) for name in ("accepted", "duplicate", "refused")}
     return BulkResult(
         accepted=counts["accepted"], duplicates=counts["duplicate"], refused=counts["refused"], results=results
     )
+
+
+async def _result(
+    item: _Item, index: int, store: Callable[[list[Upload]], Awaitable[Sequence[Uploaded]]], request: Request
+) -> BulkItem:
+    place: dict[str, Any] = {"index": index, "ref": item.ref, "filename": item.filename}
+    try:
+        if isinstance(item.upload, AppError):
+            raise item.upload
+        [found] = await store([item.upload])
+    except AppError as error:
+        return _refused(place, error, request)
+    except DBAPIError as error:
+        # The counting triggers refuse one document like any other reason.
+        quota = quota_of(error)
+        if quota is None:
+            raise
+        return _refused(place, quota, request)
+    document = found.record.document
+    link = document_link(document.workspace_id, document.id)
+    status: Any = "duplicate" if found.is_duplicate else "accepted"
+    return BulkItem(**place, status=status, document_id=document.id, link=link, problem=None)
 
 
 def _refused(place: dict[str, Any], error: AppError, request: Request) -> BulkItem:
