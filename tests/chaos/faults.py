@@ -9,8 +9,6 @@ from app.devstack.processes import Child
 from tests.chaos.schedule import Harm
 from tests.chaos.stack import MODEL_TIMEOUT_SECONDS, ChaosStack
 
-# Answers of the model that a process may hold without having stored them, at most: all its documents' calls at once.
-UNSTORED_AT_MOST = 24
 BUSY_WITHIN_SECONDS = 8
 RUNNING = "SELECT count(*) FROM index_states WHERE state = 'running' AND lease_expires_at > now()"
 STORED = "SELECT count(*) FROM lightrag_llm_cache WHERE cache_type = 'extract' AND workspace = ANY ($1)"
@@ -108,12 +106,12 @@ class Harmer:
     async def count_losses(self) -> None:
         """Calls in flight, and answers that are not in the database yet: what may have to be asked for again."""
         stats = self.stack.stub.stats()
-        in_flight = self._in_flight()
         async with self.stack.connection() as connection:
             names = [name for (name,) in await connection.fetch(WORKSPACES)]
             unstored = stats["distinct_extractions"] - await connection.fetchval(STORED, names)
         self.interruptions += 1
-        self.may_be_lost += in_flight + min(max(unstored, 0), UNSTORED_AT_MOST)
+        # Rows of deleted and replaced documents are gone too, so what was answered long ago does not count.
+        self.may_be_lost += stats["in_flight"].get("extract", 0) + min(max(unstored, 0), stats["extractions_lately"])
 
     def _in_flight(self) -> int:
         """Extractions that the model is being asked for."""

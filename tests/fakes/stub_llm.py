@@ -6,7 +6,7 @@
 Serves POST /v1/chat/completions (streaming too) and POST /v1/embeddings; `stub_replies` has what it answers.
 GET /stats counts calls, tokens and the highest concurrency seen, by kind, and how often an extraction that had been
 answered was asked again (the same prompt; equal texts count, so give documents different texts), how many different
-extractions were answered, and which calls are in flight; POST /reset clears the counts.
+extractions were answered (and in the last five seconds), and which calls are in flight; POST /reset clears the counts.
 POST /faults sets failures for a test, as JSON (one or a list) with any of:
   {"match": "text that must occur in the prompt", "kind": "extract|keywords|summary|answer|embed", "status": 429,
    "times": 3, "delay_ms": 5000, "body": "raw reply instead of the normal one", "finish_reason": "length",
@@ -33,6 +33,7 @@ from tests.fakes.stub_replies import GraphLimits, classify, embed, reply
 
 RANDOM_STATUSES = (429, 500, 503)
 PIECE_CHARS = 64
+LATELY_SECONDS = 5
 
 
 class Stub:
@@ -52,6 +53,7 @@ class Stub:
         self.calls: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
+        self.extracted_at: list[float] = []
         self.peak = 0
         self.random_faults = 0
 
@@ -86,6 +88,8 @@ class Stub:
             return web.json_response(error, status=fault["status"], headers=fault.get("headers"))
         if "body" not in fault:
             self.seen[f"{kind}:{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"] += 1
+            if kind == "extract":
+                self.extracted_at.append(time.monotonic())
         return fault
 
     async def _delay(self, fault: dict[str, Any]) -> None:
@@ -146,6 +150,7 @@ class Stub:
                 "peak_concurrency": self.peak,
                 "repeated_extractions": sum(extractions) - len(extractions),
                 "distinct_extractions": len(extractions),
+                "extractions_lately": sum(moment > time.monotonic() - LATELY_SECONDS for moment in self.extracted_at),
                 "in_flight": +self.active,
                 "random_faults": self.random_faults,
             }
