@@ -11,10 +11,11 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.db.session import is_disconnect
 from app.domain.limits.errors import RateLimited, quota_of
 from app.domain.tenants.errors import InvalidApiKey, TenantSuspended, TokenNotMapped
 from app.domain.tenants.oidc import IssuerUnavailable
@@ -49,16 +50,14 @@ STATUSES: Mapping[type[AppError], int] = {
     UpstreamRefused: 502,
     Unavailable: 503,
 }
-# What a database that is away makes its driver and SQLAlchemy raise; connecting raises the driver's errors unwrapped.
-DATABASE_AWAY = (
-    OperationalError,
-    InterfaceError,
+# What statements raise through SQLAlchemy, and connecting past it; `is_disconnect` knows which of them say "away".
+DATABASE_ERRORS = (
+    DBAPIError,
     PoolTimeout,
     ConnectionError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
+    asyncpg.PostgresError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
 )
 RETRY_AFTER_SECONDS = 5
 # What Starlette and FastAPI refuse by themselves.
@@ -157,8 +156,8 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(AppError, _on_app_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    for unreachable in (*DATABASE_AWAY, DBAPIError):
-        app.add_exception_handler(unreachable, _on_database_error)
+    for kind in DATABASE_ERRORS:
+        app.add_exception_handler(kind, _on_database_error)
 
 
 async def _on_app_error(request: Request, error: Exception) -> JSONResponse:
@@ -217,8 +216,7 @@ async def _on_database_error(request: Request, error: Exception) -> JSONResponse
     """A database that is away is a 503, a quota that it counts a 403; any other error of it is ours and goes on to be a 500."""
     if (quota := quota_of(error)) is not None:
         return problem_response(request, quota)
-    is_away = isinstance(error, DATABASE_AWAY) or (isinstance(error, DBAPIError) and error.connection_invalidated)
-    if not is_away:
+    if not is_disconnect(error):
         raise error
     logger.warning("database_unavailable", **where_raised(error))
     return problem_response(request, DatabaseUnavailable("The database does not answer; try again shortly."))

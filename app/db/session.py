@@ -27,11 +27,19 @@ PING_AFTER_SECONDS = 10.0
 # Told what a committed transaction left in its outbox. Losing a message is not an error: the rows are the truth.
 Publish = Callable[[Sequence[Any]], Awaitable[None]]
 
-# What a unit of work raises when the database is away; connecting raises the driver's own errors, unwrapped.
-CONNECTION_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+# What a unit of work raises when the database is away; connecting raises the driver's own errors, unwrapped, and so does a
+# statement that comes between a server's farewell and the end of its stream (InternalClientError).
+CONNECTION_ERRORS = (
+    SQLAlchemyError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 
-# What a server that is stopped, was killed, or is starting tells its clients.
-FAREWELLS = ("57P01", "57P02", "57P03")
+# What a server that is stopped, was killed, or is starting tells its clients, and one that ended an idle transaction.
+FAREWELLS = ("57P01", "57P02", "57P03", "25P03")
 
 
 def is_disconnect(error: BaseException) -> bool:
@@ -45,6 +53,7 @@ def is_disconnect(error: BaseException) -> bool:
     return isinstance(
         error,
         PoolTimeout
+        | asyncpg.InternalClientError
         | asyncpg.PostgresConnectionError
         | asyncpg.OperatorInterventionError
         | asyncpg.InterfaceError

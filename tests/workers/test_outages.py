@@ -44,7 +44,15 @@ async def test_connections_that_are_cut_are_one_event_of_the_log(
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionRefusedError(), asyncpg.CannotConnectNowError(), asyncpg.AdminShutdownError(), PoolTimeout()]
+    "error",
+    [
+        ConnectionRefusedError(),
+        asyncpg.CannotConnectNowError(),
+        asyncpg.AdminShutdownError(),
+        asyncpg.CrashShutdownError(),
+        asyncpg.InternalClientError(),
+        PoolTimeout(),
+    ],
 )
 def test_errors_of_a_database_that_is_away(error: Exception) -> None:
     assert is_disconnect(error)
