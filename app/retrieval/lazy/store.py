@@ -80,15 +80,16 @@ SELECT asked.key, found.ids, found.flags
 """
 
 
-# Bounded in rows read, for a name may be in very many passages; in their order, so that equal questions agree.
+# Bounded in rows read, for a name may be in very many passages; one that is in more tells nothing.
 _NAMED = f"""
 SELECT asked.key, array_agg(named.passage_id) AS ids, array_agg(named.flags) AS flags
   FROM unnest(CAST(:keys AS bigint[])) asked (key)
  CROSS JOIN LATERAL (
    SELECT few.passage_id, few.flags
-     FROM (SELECT t.passage_id, t.flags FROM concept_postings t
-            WHERE t.workspace = :workspace AND t.key = asked.key ORDER BY t.passage_id LIMIT :scanned) few
-    WHERE few.flags & :naming <> 0 LIMIT :most + 1
+     FROM (SELECT read.passage_id, read.flags, count(*) OVER () AS df
+             FROM (SELECT t.passage_id, t.flags FROM concept_postings t
+                    WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :scanned + 1) read) few
+    WHERE few.df <= :scanned AND few.flags & :naming <> 0 LIMIT :most + 1
  ) named
   JOIN passages p ON p.tenant_id = :tenant_id AND p.id = named.passage_id {trusted("p")}
  GROUP BY asked.key
