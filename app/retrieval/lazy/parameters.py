@@ -23,7 +23,7 @@ NAMED_PASSAGES: Final = 8  # a name that more passages are about does not tell w
 
 # --- Activation ---
 SEED_POWER: Final = 5.0
-KIND_WEIGHTS: Final = (1.0, 0.3, 0.4)  # name, number, word
+KIND_WEIGHTS: Final = (1.0, 0.3, 0.3)  # name, number, word
 OVERLAP_FLOOR: Final = 0.1
 QUERY_CONCEPT_FACTOR: Final = 0.3  # the question's own concepts lead back to what the seeds are already
 OWN_TITLE_FACTOR: Final = 0.3
@@ -36,7 +36,8 @@ LEAD_BONUS: Final = 2.0  # where a paragraph begins with the concept
 PROMINENT_BONUS: Final = 1.0  # in the title or the first sentence of a paragraph
 GRAPH_WEIGHT: Final = 1.5
 SEED_DAMPING: Final = 0.3
-KEPT_RANKS: Final = 1  # first places of the plain ranking that stay where they are
+# The lowest places that the first of the plain ranking may fall to, counted from 0.
+KEPT_PLACES: Final = (0, 3, 4)
 
 # --- What the first seed leaves unanswered ---
 REST_WEIGHT: Final = 6.0  # how much more mass counts in a passage that holds all of it

@@ -3,10 +3,11 @@
 The formulas come from the project's own experiments; each constant stands in `parameters`.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.retrieval.lazy.parameters import FULL_COVERAGE, GRAPH_WEIGHT, KEPT_RANKS, LEXICAL_SHARE, SEED_DAMPING
+from app.retrieval.lazy.parameters import FULL_COVERAGE, GRAPH_WEIGHT, KEPT_PLACES, LEXICAL_SHARE, SEED_DAMPING
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.postings import LexicalResult
 
@@ -61,7 +62,7 @@ def final_scores(plain: Mapping[int, float], masses: Mapping[int, float], seeds:
     """All passages by final score, best first; ties go by id.
 
     `plain` is the fusion's score, best first; `masses` what the graph carried to a passage. Seeds were found without
-    it and gain half. The first of the plain ranking stays the first.
+    it and gain a part. The first of the plain ranking stay near the top, the very first where it is (`KEPT_PLACES`).
     """
     damped = set(seeds)
     scores = {
@@ -69,11 +70,16 @@ def final_scores(plain: Mapping[int, float], masses: Mapping[int, float], seeds:
         + GRAPH_WEIGHT * lift(masses.get(passage_id, 0.0)) * (SEED_DAMPING if passage_id in damped else 1.0)
         for passage_id in plain.keys() | masses.keys()
     }
-    kept = list(plain)[:KEPT_RANKS]
-    top = max(scores.values(), default=0.0)
-    for place, passage_id in enumerate(kept):
-        scores[passage_id] = max(scores[passage_id], top + (len(kept) - place) * 1e-9)
-    return dict(sorted(scores.items(), key=_best_first))
+    order = [passage_id for passage_id, _ in sorted(scores.items(), key=_best_first)]
+    for passage_id, place in zip(plain, KEPT_PLACES, strict=False):
+        if order.index(passage_id) > place:
+            order.remove(passage_id)
+            order.insert(place, passage_id)
+    # Whatever was moved up gets the score of the one behind it, so that scores fall along the ranking.
+    best_behind = -math.inf
+    for passage_id in reversed(order):
+        best_behind = scores[passage_id] = max(scores[passage_id], best_behind)
+    return {passage_id: scores[passage_id] for passage_id in order}
 
 
 def _best_first(item: tuple[int, float]) -> tuple[float, int]:

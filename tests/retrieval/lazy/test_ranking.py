@@ -61,6 +61,14 @@ def test_the_first_of_the_plain_ranking_stays_first() -> None:
     assert list(scores) == [1, 8, 2]
 
 
+def test_the_second_and_third_of_the_plain_ranking_stay_among_the_first_five() -> None:
+    plain = {1: 0.9, 2: 0.3, 3: 0.2, 4: 0.1}
+    scores = final_scores(plain, dict.fromkeys(range(10, 18), 5.0), seeds=[1, 2, 3, 4])
+    assert list(scores)[:5] == [1, 10, 11, 2, 3]
+    assert list(scores)[-1] == 4
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+
+
 def test_lift_never_reaches_one() -> None:
     assert lift(0) == 0
     assert lift(1) == 0.5
