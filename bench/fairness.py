@@ -8,7 +8,6 @@ Starts a whole installation with offline models. It prints seconds from the uplo
 import argparse
 import asyncio
 import statistics
-import tempfile
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from app.db.provision import provision_database
 from app.db.schema import upgrade_schema
 from app.db.session import Database
 from app.devstack.app_processes import AppProcesses
+from app.devstack.run_folders import close_run_folder, open_run_folder
 from app.devstack.servers import Servers
 from app.domain.models.offline import register_offline_models
 from app.domain.models.service import ModelProfiles
@@ -34,8 +34,11 @@ def main() -> None:
     parser.add_argument("--backlog", type=int, default=10_000, help="documents that the busy tenant uploads")
     parser.add_argument("--documents", type=int, default=5, help="single uploads that are timed, one after another")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="trellis-fairness-") as folder:
-        run(Path(folder), arguments.backlog, arguments.documents)
+    folder = open_run_folder("fairness")
+    try:
+        run(folder, arguments.backlog, arguments.documents)
+    finally:
+        close_run_folder(folder)
 
 
 def run(folder: Path, backlog: int, documents: int) -> None:

@@ -68,16 +68,15 @@ class Tenancy:
 
 
 async def register_stub(stub: StubServer, owner_database: Database, settings: Settings, **options: Any) -> str:
-    """A new chat model that the stub serves, which gives up at the first failure; its name."""
+    """A new model, for chat unless told otherwise, that the stub serves, which gives up at the first failure; its name."""
     name = f"stub-{secrets.token_hex(4)}"
     profile = NewProfile(
         name=name,
-        role="chat",
         provider="openai",
         model="stub",
         base_url=stub.base_url,
         api_key=SecretStr("test"),
-        **{"max_retries": 0, "timeout_seconds": 20, **options},
+        **{"role": "chat", "max_retries": 0, "timeout_seconds": 20, **options},
     )
     await ModelProfiles(owner_database, settings.secret_key).register(profile)
     return name

@@ -32,6 +32,9 @@ class Operation:
     body: Any
     """The documented example, if it takes JSON."""
 
+    is_endless: bool
+    """A stream, which whoever may read it is never done with."""
+
     @property
     def name(self) -> str:
         return f"{self.method} {self.path}"
@@ -41,7 +44,8 @@ def operations() -> Iterator[Operation]:
     for path, methods in DOCUMENT["paths"].items():
         for method, documented in methods.items():
             if role := documented.get("x-required-role"):
-                yield Operation(method.upper(), path, role, example(documented))
+                is_endless = "text/event-stream" in documented["responses"].get("200", {}).get("content", {})
+                yield Operation(method.upper(), path, role, example(documented), is_endless)
 
 
 def example(documented: dict[str, Any]) -> Any:
@@ -106,7 +110,7 @@ async def everything_of(owner: Owner) -> dict[str, str]:
     return {
         operation.path: re.sub(r'"last_used_at":(null|"[^"]*")', "", response.text)
         for operation in OPERATIONS
-        if operation.method == "GET"
+        if operation.method == "GET" and not operation.is_endless
         for response in [await owner.client.get(filled(operation.path, owner.values))]
         if response.headers["content-type"].startswith("application/json")
     }
