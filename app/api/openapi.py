@@ -1,6 +1,6 @@
 """What FastAPI's documentation lacks: the schema of problems, and which query parameters each route knows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from app.api.deps import Access, OperatorAccess
 from app.api.idempotency import HEADER, READS_ONLY
-from app.api.problems import MEDIA_TYPE, Problem, public_problems
+from app.api.problems import MEDIA_TYPE, BadRequest, Problem, public_problems
 from app.domain.idempotency.errors import IdempotencyInProgress, IdempotencyKeyReused
 from app.domain.secret_box import SecretUnreadable
 
@@ -34,6 +34,8 @@ def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access | Oper
                 operation["x-required-role"] = asked.label
                 if method == "POST" and isinstance(asked, Access) and not READS_ONLY.items() <= operation.items():
                     _add_idempotency(operation)
+            for operation in _operations_with_body(schema):
+                operation["responses"].setdefault("400", public_problems(BadRequest)[400])
             app.openapi_schema = schema
         return app.openapi_schema
 
@@ -54,6 +56,11 @@ def _add_idempotency(operation: dict[str, Any]) -> None:
     for status, refusal in public_problems(IdempotencyKeyReused, IdempotencyInProgress, SecretUnreadable).items():
         known = operation["responses"].setdefault(str(status), refusal)
         known["content"][MEDIA_TYPE]["examples"] |= refusal["content"][MEDIA_TYPE]["examples"]
+
+
+def _operations_with_body(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for operations in schema["paths"].values():
+        yield from (operation for operation in operations.values() if "requestBody" in operation)
 
 
 def _restore_examples(schemas: dict[str, Any]) -> None:

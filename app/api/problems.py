@@ -38,7 +38,7 @@ from app.logs import where_raised
 logger = structlog.stdlib.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-STATUSES: Mapping[type[AppError], int] = {
+STATUSES: dict[type[AppError], int] = {
     NotFound: 404,
     Conflict: 409,
     Forbidden: 403,
@@ -73,6 +73,13 @@ class ValidationFailed(Invalid):
     title = "The request does not have the expected shape"
 
 
+class BadRequest(AppError):
+    """The body cannot be read. The framework refuses it before any route is asked; this is for the catalogue of answers."""
+
+    code = "bad_request"
+    title = "Bad Request"
+
+
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
     title = "The database is not available"
@@ -83,6 +90,9 @@ class InternalError(AppError):
 
     code = "internal_error"
     title = "Internal error"
+
+
+STATUSES[BadRequest] = 400
 
 
 class BodyTooLarge(HTTPException):

@@ -57,7 +57,7 @@ def test_its_bodies_have_examples_that_fit_their_schemas(name: str) -> None:
     operation = OPERATIONS[name]
     bodies = list(operation.get("requestBody", {}).get("content", {}).items())
     for status, answer in answers(operation):
-        if status < 300:
+        if status < 300 and status != 204:
             assert answer.get("content"), f"{status} has no content"
             bodies += answer["content"].items()
     for media_type, media in bodies:
