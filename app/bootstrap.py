@@ -15,6 +15,7 @@ from kombu.exceptions import OperationalError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app.aside import Aside
 from app.blobs.store import BlobStore
 from app.db.session import Database
 from app.domain.events.delivery import WebhookSender
@@ -173,15 +174,16 @@ class Worker:
 @asynccontextmanager
 async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
     """A container with what writes documents and graphs."""
-    async with open_container(settings) as container, webhook_client() as client:
+    async with open_container(settings) as container, webhook_client() as client, aclosing(Aside()) as aside:
         ports = Ports(
             settings=settings,
             database=container.database,
             blobs=container.blobs,
             parser=container.parser,
+            run_aside=aside.run,
             leases=container.leases,
             workspaces=container.workspaces,
-            lazy_index=ConceptIndex(),
+            lazy_index=ConceptIndex(aside.run),
             graph_index=container.graph.index,
             waiting=lambda queue: _messages_waiting_or_none(container.redis, queue),
         )

@@ -87,6 +87,13 @@ class Settings(BaseSettings):
         default=64 * 2**20, ge=0, description="What a process remembers of lazy and baseline queries; 0: nothing."
     )
     engine_instances: int = Field(default=16, ge=1, description="LightRAG instances kept open in a process.")
+    engine_units_at_once: int = Field(
+        default=8, ge=1, description="Graph writes that a process holds in memory at once."
+    )
+    engine_unit_max_objects: int = Field(default=50_000, ge=100, description="Rows that one graph write may touch.")
+    engine_unit_max_bytes: int = Field(
+        default=512 * 2**20, ge=2**20, description="Texts and vectors of one graph write."
+    )
     worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
     shutdown_grace_seconds: float = Field(default=20, ge=0)
     default_chat_model: str = "offline-extractor"

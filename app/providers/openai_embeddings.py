@@ -4,10 +4,9 @@ import asyncio
 import base64
 from collections.abc import Iterator, Sequence
 from json import JSONDecodeError
-from typing import Final, cast
+from typing import Any, Final
 
 import numpy as np
-from openai.types.create_embedding_response import Usage
 
 from app.errors import Invalid
 from app.providers.contract import EmbeddingMismatch, EmbeddingRole, ModelProfile, ModelUnavailable, Purpose, Vectors
@@ -61,8 +60,7 @@ class OpenAIEmbeddings:
         with translated_errors(self.profile):
             async with self.limits.call(tokens):
                 with counting_abandoned(self.profile, purpose, lambda: sum(count_tokens(texts[row]) for row in rows)):
-                    found, usage = await self._create([texts[row] for row in rows])
-        used = usage.prompt_tokens if usage else 0
+                    found, used = await self._create([texts[row] for row in rows])
         record_call(
             self.profile,
             purpose,
@@ -72,21 +70,20 @@ class OpenAIEmbeddings:
         )
         vectors[rows] = self._checked(found, len(rows))
 
-    async def _create(self, texts: list[str]) -> tuple[list[Vectors], Usage | None]:
-        """The vectors of a response in the order of the texts, and the usage if the server tells it."""
+    async def _create(self, texts: list[str]) -> tuple[list[Vectors], int]:
+        """The vectors of a response in the order of the texts, and the tokens sent; 0 by servers that do not tell."""
+        body = {"model": self.profile.model, "input": texts, "encoding_format": "base64"}
         try:
-            # Asked for, so that the SDK leaves it alone: it would make a list of Python floats of each vector.
-            response = await self._client.embeddings.create(
-                model=self.profile.model, input=texts, encoding_format="base64"
-            )
-            rows = [_numbers(item.embedding) for item in sorted(response.data, key=lambda item: item.index)]
+            # As plain JSON: the SDK's own method makes an object of each vector, and of each number before that.
+            answer: Any = await self._client.post("/embeddings", cast_to=object, body=body)
+            found = sorted(answer["data"], key=lambda item: item["index"])
+            rows = [_numbers(item["embedding"]) for item in found]
             if not rows:
                 raise ValueError("no vectors")
-            # The SDK's type promises usage, many servers leave it out.
-            return rows, cast(Usage | None, response.usage)
+            return rows, int((answer.get("usage") or {}).get("prompt_tokens") or 0)
         except JSONDecodeError:
             raise
-        except (ValueError, TypeError, AttributeError) as error:
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
             # What JSON without vectors ends with: proxies answer so when the model behind them fails.
             raise ModelUnavailable(
                 f"The endpoint of the model '{self.profile.name}' sent no vectors.", profile=self.profile.name

@@ -64,9 +64,9 @@ _meters: ContextVar[tuple[UsageMeter, ...]] = ContextVar("usage_meters", default
 
 
 @contextmanager
-def meter_usage() -> Iterator[UsageMeter]:
-    """Count every model call made inside; an outer meter goes on counting too."""
-    meter = UsageMeter()
+def meter_usage(meter: UsageMeter | None = None) -> Iterator[UsageMeter]:
+    """Count every model call made inside, in `meter` or a new one; an outer meter goes on counting too."""
+    meter = UsageMeter() if meter is None else meter
     token = _meters.set((*_meters.get(), meter))
     try:
         yield meter

@@ -6,7 +6,7 @@ own, `Entities` (browse, merge). Nothing here does I/O.
 
 import json
 from asyncio import Event
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
@@ -160,6 +160,10 @@ class PassageRow:
     heading_path: tuple[str, ...]
 
 
+# What an engine read in the model's answers, by a chunk's ordinal; nobody else looks into it.
+Extracted = MutableMapping[int, Any]
+
+
 class GraphIndex(Protocol):
     """Writes a workspace's knowledge graph. All but `extract` need the workspace's lease."""
 
@@ -169,11 +173,18 @@ class GraphIndex(Protocol):
         ...
 
     async def extract(
-        self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk, *, until: Event | None = None
+        self,
+        workspace: EngineWorkspace,
+        version: VersionChunks,
+        on_chunk: OnChunk,
+        *,
+        until: Event | None = None,
+        into: Extracted | None = None,
     ) -> None:
         """Ask the model about every chunk whose answer is not in the cache yet; report each chunk, found or asked.
 
         Once `until` is set no further chunk is asked for; those under way are waited for, and the others not reported.
+        `into` gets what was read in the answers, so that `insert` need not read them again.
         Never raises for a chunk that failed: that is an outcome. Raises `ModelUnavailable` when the model answers for no
         chunk, `ModelRejected` when its provider refuses whoever asks, and `Unavailable` when the cache cannot be reached.
         """
@@ -185,12 +196,13 @@ class GraphIndex(Protocol):
         version: VersionChunks,
         lease: Lease,
         *,
+        extracted: Extracted | None = None,
         replaces: Sequence[UUID] = (),
         companions: Sequence[Statement] = (),
     ) -> None:
         """Merge the extracted chunks into the graph and remove the versions it `replaces`, in one write with `companions`.
 
-        What the version left from an earlier attempt goes with the same write. Raises `GraphWriteFailed` unless the
+        Of chunks that are not in `extracted` the cached answers are read. What the version left from an earlier attempt goes with the same write. Raises `GraphWriteFailed` unless the
         engine says processed.
         """
         ...

@@ -17,7 +17,7 @@ SQL = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\s", re.IGNOR
 TENANT_SETTERS = (Path("app/db"), Path("app/retrieval/lightrag"))
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 # The outermost handler of each process: what nobody foresaw is logged there, and the process goes on or ends.
-OUTERMOST = {Path("app/api/middleware.py"), Path("app/parsing/child.py"), Path("workers/task.py")}
+OUTERMOST = {Path("app/aside.py"), Path("app/api/middleware.py"), Path("app/parsing/child.py"), Path("workers/task.py")}
 
 
 def may_query(path: Path) -> bool:

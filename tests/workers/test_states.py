@@ -209,6 +209,7 @@ async def test_a_long_last_transaction_is_not_taken_for_a_lost_claim(
             database=container.database,
             blobs=container.blobs,
             parser=parser,
+            run_aside=asyncio.to_thread,
             leases=container.leases,
             workspaces=container.workspaces,
             lazy_index=ConceptIndex(),

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from time import perf_counter
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import Claim, ClaimLost, Ended, IndexStates
+from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.errors import AppError, Unavailable
 from app.jobs import IndexGraph, ProcessVersion, PurgeGraphVersion, enqueue
 from app.providers.usage import UsageMeter, meter_usage
@@ -44,6 +46,16 @@ def engine_of(job: IndexJob) -> Engine:
     return "lazy" if isinstance(job, ProcessVersion) else "graph"
 
 
+@dataclass
+class Begun:
+    """What an attempt works on, as it was when it was claimed, and the model calls that are not in the ledger yet."""
+
+    claim: Claim
+    facts: VersionFacts
+    workspace: WorkspaceRecord
+    meter: UsageMeter = field(default_factory=UsageMeter)
+
+
 class Attempts:
     """Begins attempts and turns how they ended into a transition."""
 
@@ -51,8 +63,8 @@ class Attempts:
         self._ports = ports
 
     @asynccontextmanager
-    async def begin(self, job: IndexJob, owner: str) -> AsyncIterator[tuple[Claim, VersionFacts] | None]:
-        """Claim the job's index for the block; None if somebody else has it or there is nothing to do.
+    async def begin(self, job: IndexJob, owner: str, *, stage: str) -> AsyncIterator[Begun | None]:
+        """Claim the job's index for the block, which starts with `stage`; None if there is nothing to do, or not for us.
 
         While the block runs the claim is kept alive: `ClaimLost` ends the block when it was cancelled, deleted or taken
         over. Model calls of the block are written to the ledger however it ends.
@@ -65,21 +77,40 @@ class Attempts:
                 owner,
                 lease_seconds=settings.lease_seconds,
                 max_attempts=settings.max_attempts,
+                stage=stage,
             )
             if isinstance(claim, Ended):
                 await self._settle_failure(
                     session, job, claim, "too_many_attempts", "every attempt ended without a result"
                 )
+            begun = None
             facts = await IngestionRepository(session).find_version(job.version_id)
-        if not isinstance(claim, Claim) or facts is None:
+            if isinstance(claim, Claim) and facts is not None:
+                record = await WorkspaceRepository(session).get(facts.ref.workspace_id)
+                begun = Begun(claim, facts, record)
+        if begun is None:
             yield None
             return
-        with meter_usage() as meter:
+        with meter_usage(begun.meter):
             try:
-                async with kept_alive(lambda: self._extend(claim), settings.lease_seconds, _lost):
-                    yield claim, facts
+                async with kept_alive(lambda: self._extend(begun.claim), settings.lease_seconds, _lost):
+                    yield begun
             finally:
-                await self._record_usage(claim, facts, meter)
+                await self._record_usage(begun)
+
+    async def record_usage(self, session: TenantSession, begun: Begun) -> None:
+        """Write to the ledger with the attempt's last transaction; once that is committed, empty `begun.meter`."""
+        meter = begun.meter
+        if not meter.totals:
+            return
+        await IngestionRepository(session).add_usage(begun.claim, begun.facts.document_id, meter)
+        await IndexStates(session).add_usage(
+            begun.claim.version_id,
+            begun.claim.engine,
+            calls=meter.calls,
+            tokens_in=meter.tokens_in,
+            tokens_out=meter.tokens_out,
+        )
 
     async def conclude(self, job: IndexJob, owner: str, error: Exception) -> float | None:
         """Record how a failed attempt ended; the seconds after which to try again, or None if that was the last."""
@@ -121,22 +152,15 @@ class Attempts:
             await session.limit_lock_waits(LOCK_WAIT_MS)
             return await IndexStates(session).extend(claim, self._ports.settings.lease_seconds)
 
-    async def _record_usage(self, claim: Claim, facts: VersionFacts, meter: UsageMeter) -> None:
-        if not meter.totals:
+    async def _record_usage(self, begun: Begun) -> None:
+        if not begun.meter.totals:
             return
         try:
-            async with self._ports.database.tenant(claim.tenant_id) as session:
-                await IngestionRepository(session).add_usage(claim, facts.document_id, meter)
-                await IndexStates(session).add_usage(
-                    claim.version_id,
-                    claim.engine,
-                    calls=meter.calls,
-                    tokens_in=meter.tokens_in,
-                    tokens_out=meter.tokens_out,
-                )
+            async with self._ports.database.tenant(begun.claim.tenant_id) as session:
+                await self.record_usage(session, begun)
         except CONNECTION_ERRORS as error:
             cause = getattr(error, "orig", None) or error
-            logger.error("usage_not_recorded", version_id=str(claim.version_id), error_type=type(cause).__name__)
+            logger.error("usage_not_recorded", version_id=str(begun.claim.version_id), error_type=type(cause).__name__)
 
 
 async def clean_up(session: TenantSession, workspace_id: UUID, version_id: UUID, ended: Ended) -> None:

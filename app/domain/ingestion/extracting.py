@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from time import monotonic
 
+from app.db.session import TenantSession
 from app.domain.ingestion.attempts import StageTimer, reason_of
 from app.domain.ingestion.live import failure_sentence
 from app.domain.ingestion.ports import Ports
@@ -13,11 +15,13 @@ from app.domain.ingestion.states import Claim, IndexStates
 from app.errors import AppError
 from app.jobs import IndexGraph, ProcessVersion, PurgeDocument, enqueue
 from app.providers.contract import ModelRejected, ModelUnavailable
-from app.retrieval.contract import ChunkOutcome, EngineWorkspace, VersionChunks
+from app.retrieval.contract import ChunkOutcome, EngineWorkspace, Extracted, VersionChunks
 
 # A slot is given back between two chunks after so long, if something waits in one of these queues.
 TURN_SECONDS = {PurgeDocument.queue: 3.0, ProcessVersion.queue: 3.0, IndexGraph.queue: 300.0}
 LOOK_SECONDS = 1.0
+# How often the outcomes of chunks are written down.
+NOTE_SECONDS = 1.0
 
 
 class ChunkExtraction:
@@ -34,28 +38,28 @@ class ChunkExtraction:
         version: VersionChunks,
         before: Extraction,
         timer: StageTimer,
-    ) -> bool:
-        """Whether every chunk has an outcome now; False if the claim was handed back, for it was another one's turn.
+        *,
+        into: Extracted,
+    ) -> Extraction | None:
+        """How it came out; None if the claim was handed back, for it was another one's turn.
 
-        The time limit holds for all attempts together. Raises ModelUnavailable while some chunks may still get an answer
+        `into` gets what was read in the answers. The time limit holds for all attempts together. Raises ModelUnavailable while some chunks may still get an answer
         in a later attempt; what gets none fails.
         """
         limit = facts.seconds("extract_timeout_seconds", self._ports.settings.extract_timeout_seconds)
         progress = _Progress(self._ports, claim, before)
-        await progress.begin()
         is_in_time, stopped_by = True, None
         with timer.measure("extract"):
             async with self._turn() as is_over:
                 left = limit - timer.stage_ms["extract"] / 1000
-                work = self._ports.graph_index.extract(workspace, version, progress.note, until=is_over)
+                work = self._ports.graph_index.extract(workspace, version, progress.note, until=is_over, into=into)
                 try:
                     is_in_time = await within(left, work)
                 except (ModelUnavailable, ModelRejected) as error:
                     stopped_by = error
-        if stopped_by is None and is_in_time and is_over.is_set() and await self._pass_on(claim, timer):
-            return False
-        await self._give_up_pending(claim, timer, limit if not is_in_time else None, stopped_by)
-        return True
+        if stopped_by is None and is_in_time and is_over.is_set() and await self._pass_on(claim, timer, progress):
+            return None
+        return await self._give_up_pending(claim, timer, progress, limit if not is_in_time else None, stopped_by)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[asyncio.Event]:
@@ -77,9 +81,10 @@ class ChunkExtraction:
                 if taken >= turn and await self._ports.waiting(queue):
                     is_over.set()
 
-    async def _pass_on(self, claim: Claim, timer: StageTimer) -> bool:
+    async def _pass_on(self, claim: Claim, timer: StageTimer, progress: "_Progress") -> bool:
         """Queue the rest behind the others; False if every chunk has been asked for already."""
         async with self._ports.database.tenant(claim.tenant_id) as session:
+            await progress.write(session)
             extraction = await IngestionRepository(session).extraction(claim.version_id)
             if len(extraction.pending) == len(extraction.refused):
                 return False
@@ -90,11 +95,17 @@ class ChunkExtraction:
         return True
 
     async def _give_up_pending(
-        self, claim: Claim, timer: StageTimer, limit: float | None, stopped_by: AppError | None
-    ) -> None:
+        self,
+        claim: Claim,
+        timer: StageTimer,
+        progress: "_Progress",
+        limit: float | None,
+        stopped_by: AppError | None,
+    ) -> Extraction:
         """Fail the chunks without an answer, where no later attempt will ask for them; `limit` is that of a time that is over."""
         async with self._ports.database.tenant(claim.tenant_id) as session:
             repository = IngestionRepository(session)
+            await progress.write(session)
             extraction = await repository.extraction(claim.version_id)
             await IndexStates(session).progress(
                 claim, chunks=(extraction.extracted, extraction.total), stage_ms=timer.stage_ms
@@ -111,31 +122,43 @@ class ChunkExtraction:
                 else:
                     reason = reason_of(stopped_by or ModelUnavailable("the model did not answer"))
                     await repository.fail_pending_chunks(claim.version_id, *reason)
-        if extraction.pending and is_repeated:
+                return await repository.extraction(claim.version_id)
+        if extraction.pending:
             raise ModelUnavailable(failure_sentence(extraction))
+        return extraction
 
 
 class _Progress:
-    """Writes down each chunk as its outcome is known, so that a crash loses nothing and polling shows the count."""
+    """Writes down how the chunks came out, so that polling shows the count; not each by itself when they come fast.
+
+    What a crash takes was answered all the same: the next attempt finds the answers in the engine's cache.
+    """
 
     def __init__(self, ports: Ports, claim: Claim, before: Extraction) -> None:
         self._ports = ports
         self._claim = claim
         self._total = before.total
         self._extracted = before.extracted
+        self._outcomes: list[ChunkOutcome] = []
+        self._written_at = monotonic()
         self._lock = asyncio.Lock()
-
-    async def begin(self) -> None:
-        async with self._ports.database.tenant(self._claim.tenant_id) as session:
-            await IndexStates(session).progress(self._claim, stage="extracting", chunks=(self._extracted, self._total))
 
     async def note(self, outcome: ChunkOutcome) -> None:
         # One at a time, so that the count shown never goes back.
         async with self._lock:
             self._extracted += outcome.error_code is None
-            async with self._ports.database.tenant(self._claim.tenant_id) as session:
-                await IngestionRepository(session).note_outcome(self._claim.version_id, outcome)
-                await IndexStates(session).progress(self._claim, chunks=(self._extracted, self._total))
+            self._outcomes.append(outcome)
+            if monotonic() - self._written_at >= NOTE_SECONDS:
+                async with self._ports.database.tenant(self._claim.tenant_id) as session:
+                    await self.write(session)
+                    await IndexStates(session).progress(self._claim, chunks=(self._extracted, self._total))
+
+    async def write(self, session: TenantSession) -> None:
+        """Write the outcomes that are not written yet."""
+        outcomes, self._outcomes = self._outcomes, []
+        self._written_at = monotonic()
+        if outcomes:
+            await IngestionRepository(session).note_outcomes(self._claim.version_id, outcomes)
 
 
 async def within(seconds: float, work: Awaitable[None]) -> bool:

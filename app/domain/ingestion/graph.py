@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from uuid import UUID
 
 from app.db.session import TenantSession
 from app.domain.ingestion.attempts import Attempts, StageTimer, clean_up
 from app.domain.ingestion.extracting import ChunkExtraction, within
-from app.domain.ingestion.leases import confirm
 from app.domain.ingestion.live import failure_sentence, going_live
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.purge import retire_superseded
@@ -16,7 +16,7 @@ from app.domain.ingestion.states import WAITING, Claim, IndexStates
 from app.errors import Conflict, Invalid
 from app.jobs import IndexGraph
 from app.providers.contract import ModelRejected, ModelUnavailable
-from app.retrieval.contract import EngineWorkspace, Lease, VersionChunks, WorkspaceBusy
+from app.retrieval.contract import EngineWorkspace, Extracted, VersionChunks, WorkspaceBusy
 
 # So many slots of a process wait for a busy workspace, and so long; a further version is parked once its chunks are
 # extracted, so that the slot goes on with other documents, and whoever releases the lease wakes it.
@@ -56,52 +56,53 @@ class GraphIndexer:
 
     async def run(self, job: IndexGraph, owner: str) -> None:
         """Raises what stops it; the caller concludes the attempt."""
-        async with self._attempts.begin(job, owner) as begun:
+        async with self._attempts.begin(job, owner, stage="extracting") as begun:
             if begun is None:
                 return
-            claim, facts = begun
-            workspace = await self._ports.workspaces.open(facts.ref.tenant_id, facts.ref.workspace_id)
+            claim, facts = begun.claim, begun.facts
+            workspace = await self._ports.workspaces.engine_workspace(begun.workspace)
             timer = StageTimer(extract=claim.stage_ms.get("extract", 0.0))
-            version, before = await self._load(facts, workspace)
-            if before.pending and not await self._extraction.run(
-                claim, facts, workspace, only(version, before.pending), before, timer
-            ):
+            version, before = await self._load(claim, facts, workspace)
+            extracted: Extracted = {}
+            extraction: Extraction | None = before
+            if before.pending:
+                missing = only(version, before.pending)
+                extraction = await self._extraction.run(claim, facts, workspace, missing, before, timer, into=extracted)
+            if extraction is None or not await self._is_usable(claim, facts, extraction):
                 return
-            usable = await self._usable(claim, facts, version)
-            if usable is None:
-                return
+            failed = {outcome.ordinal for outcome in extraction.failed}
+            usable = only(version, {chunk.ordinal for chunk in version.chunks} - failed)
             try:
-                async with self._ports.leases.hold(
-                    facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=LEASE_LINE
-                ) as lease:
-                    await self._merge(claim, facts, workspace, usable, lease, timer)
+                await self._merge(claim, facts, workspace, usable, extraction, extracted, timer)
             except WorkspaceBusy:
                 await self._park(claim, facts)
 
-    async def _load(self, facts: VersionFacts, workspace: EngineWorkspace) -> tuple[VersionChunks, Extraction]:
+    async def _load(
+        self, claim: Claim, facts: VersionFacts, workspace: EngineWorkspace
+    ) -> tuple[VersionChunks, Extraction]:
         async with self._ports.database.tenant(facts.ref.tenant_id) as session:
             repository = IngestionRepository(session)
             if facts.profile_hash != workspace.profile.hash:
                 # Answers are cached by prompt, so those that the changed profile does not touch are found again.
                 await repository.reopen_chunks(facts.version_id)
-            return await repository.load_chunks(facts), await repository.extraction(facts.version_id)
+            extraction = await repository.extraction(facts.version_id)
+            await IndexStates(session).progress(claim, chunks=(extraction.extracted, extraction.total))
+            return await repository.load_chunks(facts), extraction
 
-    async def _usable(self, claim: Claim, facts: VersionFacts, version: VersionChunks) -> VersionChunks | None:
-        """The chunks that can be merged; None if some are missing and the workspace keeps such graphs out.
+    async def _is_usable(self, claim: Claim, facts: VersionFacts, extraction: Extraction) -> bool:
+        """Whether the chunks are to be merged; False if some are missing and the workspace keeps such graphs out.
 
         Raises ExtractionFailed if there are none.
         """
-        async with self._ports.database.tenant(claim.tenant_id) as session:
-            extraction = await IngestionRepository(session).extraction(facts.version_id)
-            await IndexStates(session).progress(claim, chunks=(extraction.extracted, extraction.total))
-            if extraction.extracted and extraction.failed and facts.keeps_partial_out:
-                await self._keep_out(session, claim, extraction)
-                return None
         if not extraction.extracted:
             codes = {outcome.error_code for outcome in extraction.failed}
             code = codes.copy().pop() if codes in PROVIDER_CODES else None
             raise ExtractionFailed(failure_sentence(extraction), code=code)
-        return only(version, {chunk.ordinal for chunk in version.chunks} - {each.ordinal for each in extraction.failed})
+        if extraction.failed and facts.keeps_partial_out:
+            async with self._ports.database.tenant(claim.tenant_id) as session:
+                await self._keep_out(session, claim, extraction)
+            return False
+        return True
 
     async def _keep_out(self, session: TenantSession, claim: Claim, extraction: Extraction) -> None:
         """Conclude without a merge; what an earlier attempt indexed under another setting is removed."""
@@ -116,28 +117,44 @@ class GraphIndexer:
         facts: VersionFacts,
         workspace: EngineWorkspace,
         version: VersionChunks,
-        lease: Lease,
+        extraction: Extraction,
+        extracted: Extracted,
         timer: StageTimer,
     ) -> None:
-        """Insert what was extracted (the engine first removes what an earlier attempt may have left) and make it live."""
+        """Insert what was extracted (the engine first removes what an earlier attempt may have left) and make it live.
+
+        Raises WorkspaceBusy.
+        """
         limit = facts.seconds("merge_timeout_seconds", self._ports.settings.merge_timeout_seconds)
-        async with self._ports.database.tenant(claim.tenant_id) as session:
+        has_others = False
+        replaces: list[UUID] = []
+
+        async def begin_merge(session: TenantSession) -> None:
+            nonlocal has_others
             repository = IngestionRepository(session)
-            await confirm(session, lease)
-            extraction = await repository.extraction(facts.version_id)
-            displaced = await repository.find_displaced(facts, "graph", is_partial=bool(extraction.failed))
+            has_others = await repository.has_other_versions(facts)
+            if has_others:
+                displaced = await repository.find_displaced(facts, "graph", is_partial=bool(extraction.failed))
+                replaces.extend([displaced] if displaced is not None else [])
             await IndexStates(session).begin_merge(claim)
-        merge = self._ports.graph_index.insert(
-            workspace,
-            version,
-            lease,
-            replaces=[displaced] if displaced is not None else [],
-            companions=going_live(claim, facts, extraction, timer.stage_ms),
-        )
-        if not await within(limit, merge):
-            raise self._timed_out(limit)
-        async with self._ports.database.tenant(claim.tenant_id) as session:
-            await retire_superseded(session, facts)
+
+        async with self._ports.leases.hold(
+            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=LEASE_LINE, opening=begin_merge
+        ) as lease:
+            merge = self._ports.graph_index.insert(
+                workspace,
+                version,
+                lease,
+                extracted=extracted,
+                replaces=replaces,
+                companions=going_live(claim, facts, extraction, timer.stage_ms),
+            )
+            if not await within(limit, merge):
+                raise self._timed_out(limit)
+        # A version that is uploaded from now on looks for superseded ones when it is merged itself.
+        if has_others:
+            async with self._ports.database.tenant(claim.tenant_id) as session:
+                await retire_superseded(session, facts)
 
     def _timed_out(self, limit: float) -> MergeTimedOut:
         sentence = f"Merging into the graph took longer than {limit:g} seconds"

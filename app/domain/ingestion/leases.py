@@ -5,7 +5,7 @@ of entities all happen inside `WorkspaceLeases.hold`. Engines read the epoch fro
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -25,6 +25,9 @@ from app.retrieval.contract import Lease, LeaseLost, WorkspaceBusy, WorkspaceRef
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.1
+
+# What the holder does first, in the transaction that takes the lease.
+Opening = Callable[[TenantSession], Awaitable[None]]
 
 
 class _Line:
@@ -62,23 +65,36 @@ class WorkspaceLeases:
 
     @asynccontextmanager
     async def hold(
-        self, ref: WorkspaceRef, *, wait_seconds: float, longest_line: int | None = None
+        self,
+        ref: WorkspaceRef,
+        *,
+        wait_seconds: float,
+        longest_line: int | None = None,
+        opening: Opening | None = None,
     ) -> AsyncIterator[Lease]:
         """Hold the lease for the block. Raises LeaseLost if it is lost inside.
 
         Raises WorkspaceBusy if it is not free in time, or at once where `longest_line` others of this process wait.
+        `opening` runs in the transaction that takes the lease; what it raises leaves the lease free.
         """
         line = self._lines.setdefault(ref.workspace_id, _Line())
         if longest_line is not None and line.waiting >= longest_line:
             raise _busy()
-        async with line.turn(wait_seconds) as left:
-            lease = await self._wait(ref, left)
-            try:
-                async with kept_alive(lambda: self._extend(lease), self._lease_seconds, _lost):
-                    yield lease
-            finally:
-                # Also when the block was cancelled: the next writer should not have to wait for the expiry.
-                await asyncio.shield(asyncio.ensure_future(self._release(lease)))
+        is_taken = False
+        try:
+            async with line.turn(wait_seconds) as left:
+                lease = await self._wait(ref, left, opening)
+                is_taken = True
+                try:
+                    async with kept_alive(lambda: self._extend(lease), self._lease_seconds, _lost):
+                        yield lease
+                finally:
+                    # Also when the block was cancelled: the next writer should not have to wait for the expiry.
+                    await asyncio.shield(asyncio.ensure_future(self._release(lease, line)))
+        finally:
+            if not is_taken:
+                # Whoever released the lease meanwhile left the waking to us.
+                await asyncio.shield(asyncio.ensure_future(self._try_to_wake_next(ref)))
 
     async def wake_next(self, ref: WorkspaceRef) -> None:
         """Send the job of the version that waits longest for this workspace, if the lease is free."""
@@ -88,7 +104,7 @@ class WorkspaceLeases:
             if version_id is not None and await IndexStates(session).wake(version_id):
                 enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))
 
-    async def take(self, ref: WorkspaceRef) -> Lease | None:
+    async def take(self, ref: WorkspaceRef, opening: Opening | None = None) -> Lease | None:
         """The lease, if it is free or has expired; whoever held it before is fenced by the epoch from now on."""
         owner = uuid4().hex
         statement = (
@@ -108,11 +124,13 @@ class WorkspaceLeases:
         )
         async with self._database.tenant(ref.tenant_id) as session:
             epoch = await session.scalar(statement)
+            if epoch is not None and opening is not None:
+                await opening(session)
         return None if epoch is None else Lease(ref, owner, epoch)
 
-    async def _wait(self, ref: WorkspaceRef, wait_seconds: float) -> Lease:
+    async def _wait(self, ref: WorkspaceRef, wait_seconds: float, opening: Opening | None) -> Lease:
         deadline = asyncio.get_running_loop().time() + wait_seconds
-        while (lease := await self.take(ref)) is None:
+        while (lease := await self.take(ref, opening)) is None:
             if asyncio.get_running_loop().time() >= deadline:
                 raise _busy()
             await asyncio.sleep(POLL_SECONDS)
@@ -125,15 +143,24 @@ class WorkspaceLeases:
                 session, lease, expires_at=func.clock_timestamp() + timedelta(seconds=self._lease_seconds)
             )
 
-    async def _release(self, lease: Lease) -> None:
+    async def _release(self, lease: Lease, line: _Line) -> None:
         try:
             async with self._database.tenant(lease.ref.tenant_id) as session:
                 await _change(session, lease, owner=None, expires_at=None)
-            # In a transaction of its own: only after the release is committed does a version that parks meanwhile
-            # see the free lease, or we see it parked.
-            await self.wake_next(lease.ref)
         except CONNECTION_ERRORS as error:
             # The work inside is done or has failed for its own reasons; the lease runs out by itself.
+            logger.warning("lease_not_released", error_type=type(error).__name__)
+            return
+        # In a transaction of its own: only after the release is committed does a version that parks meanwhile see the
+        # free lease, or we see it parked. One who waits in this process takes the lease now, and wakes when it is done.
+        if not line.waiting:
+            await self._try_to_wake_next(lease.ref)
+
+    async def _try_to_wake_next(self, ref: WorkspaceRef) -> None:
+        try:
+            await self.wake_next(ref)
+        except CONNECTION_ERRORS as error:
+            # The sweeper sends the job again.
             logger.warning("lease_not_released", error_type=type(error).__name__)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from app.aside import RunAside
 from app.blobs.store import BlobStore
 from app.db.session import Database
 from app.domain.ingestion.leases import WorkspaceLeases
@@ -20,6 +21,7 @@ class Ports:
     database: Database
     blobs: BlobStore
     parser: FileParser
+    run_aside: RunAside
     leases: WorkspaceLeases
     workspaces: WorkspaceOpener
     lazy_index: LazyIndex

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from app.db.session import TenantSession
-from app.domain.ingestion.attempts import Attempts, StageTimer
+from app.domain.ingestion.attempts import Attempts, Begun, StageTimer
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.purge import retire_superseded
 from app.domain.ingestion.records import TextFacts, VersionFacts
@@ -49,32 +49,31 @@ class VersionProcessor:
 
     async def run(self, job: ProcessVersion, owner: str) -> None:
         """Raises what stops it; the caller concludes the attempt."""
-        async with self._attempts.begin(job, owner) as begun:
+        async with self._attempts.begin(job, owner, stage="parsing") as begun:
             if begun is None:
                 return
-            claim, facts = begun
-            workspace = await self._ports.workspaces.open(facts.ref.tenant_id, facts.ref.workspace_id)
+            claim, facts = begun.claim, begun.facts
+            workspace = await self._ports.workspaces.engine_workspace(begun.workspace)
             timer = StageTimer()
-            await self._enter(claim, "parsing")
             with timer.measure("parse"):
                 source = await self._parse(facts)
-                passages = await asyncio.to_thread(split_passages, source)
+                passages = await self._ports.run_aside(split_passages, source)
             if not passages:
                 raise ParseFailed("blank_document", "The document holds no text that could be indexed.")
-            await self._enter(claim, "embedding")
             with timer.measure("embed"):
-                embedded = await self._embed(workspace, facts, passages)
-            await self._enter(claim, "indexing")
-            chunks = await asyncio.to_thread(group_chunks, passages, _chunking(workspace), embedded.vectors)
+                embedded = await self._embed(claim, workspace, facts, passages)
+            async with self._ports.database.tenant(claim.tenant_id) as session:
+                await IndexStates(session).progress(claim, stage="indexing")
+            chunks = await self._ports.run_aside(group_chunks, passages, _chunking(workspace), embedded.vectors)
             text = TextFacts(
-                language=await asyncio.to_thread(detect_language, source.text),
+                language=await self._ports.run_aside(detect_language, source.text),
                 page_count=source.page_count,
                 char_count=len(source.text),
                 passage_count=len(passages),
                 chunk_count=len(chunks),
                 profile_hash=workspace.profile.hash,
             )
-            await self._write(claim, facts, workspace, text, passages, embedded, chunks, timer)
+            await self._write(begun, workspace, text, passages, embedded, chunks, timer)
 
     async def _parse(self, facts: VersionFacts) -> SourceText:
         settings = self._ports.settings
@@ -90,12 +89,13 @@ class VersionProcessor:
             return await self._ports.parser.parse(path, facts.filename, facts.media_type, limits)
 
     async def _embed(
-        self, workspace: EngineWorkspace, facts: VersionFacts, passages: Sequence[PassageDraft]
+        self, claim: Claim, workspace: EngineWorkspace, facts: VersionFacts, passages: Sequence[PassageDraft]
     ) -> Embedded:
         """One vector a passage; the workspace's own ones are found by content, only the rest is computed."""
         texts = [indexed_text(facts.title, passage.heading_path, passage.text) for passage in passages]
         hashes = [content_hash(text) for text in texts]
         async with self._ports.database.tenant(facts.ref.tenant_id) as session:
+            await IndexStates(session).progress(claim, stage="embedding")
             known = await PassageVectors(workspace.vector_suffix).find(session, facts.ref, hashes)
         missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
         known.update(await _embed_all(workspace.embedding, missing))
@@ -103,8 +103,7 @@ class VersionProcessor:
 
     async def _write(
         self,
-        claim: Claim,
-        facts: VersionFacts,
+        begun: Begun,
         workspace: EngineWorkspace,
         text: TextFacts,
         passages: Sequence[PassageDraft],
@@ -113,6 +112,7 @@ class VersionProcessor:
         timer: StageTimer,
     ) -> None:
         """The one transaction that makes the version queryable, or leaves no trace of this attempt."""
+        facts = begun.facts
         async with self._ports.database.tenant(facts.ref.tenant_id) as session:
             repository = IngestionRepository(session)
             with timer.measure("index"):
@@ -120,12 +120,14 @@ class VersionProcessor:
                 await repository.add_chunks(facts, chunks)
                 await repository.describe_text(facts.version_id, text)
             # Guarded by the claim: whoever lost it rolls back all of the above.
-            await IndexStates(session).finish(claim, "ready", stage_ms=timer.stage_ms)
+            await IndexStates(session).finish(begun.claim, "ready", stage_ms=timer.stage_ms)
             await repository.move_live(facts, "lazy")
             if await repository.has_graph(facts.version_id):
                 enqueue(session, IndexGraph(facts.ref.tenant_id, facts.ref.workspace_id, facts.version_id))
             await retire_superseded(session, facts)
+            await self._attempts.record_usage(session, begun)
             await repository.bump_corpus(facts.ref.workspace_id)
+        begun.meter.totals.clear()
 
     async def _replace_text(
         self,
@@ -136,8 +138,9 @@ class VersionProcessor:
         embedded: Embedded,
     ) -> None:
         lazy, repository = self._ports.lazy_index, IngestionRepository(session)
-        await lazy.remove(session, facts.ref, facts.version_id)
-        await repository.remove_text(facts.version_id)
+        if facts.has_text:
+            await lazy.remove(session, facts.ref, facts.version_id)
+            await repository.remove_text(facts.version_id)
         stored = StoredVersion(facts.ref, facts.document_id, facts.version_id)
         rows = await insert_passages(session, stored, facts.title, passages)
         vectors = {
@@ -146,10 +149,6 @@ class VersionProcessor:
         }
         await PassageVectors(workspace.vector_suffix).write(session, facts.ref, facts.version_id, vectors)
         await lazy.add(session, facts.ref, facts.title, rows)
-
-    async def _enter(self, claim: Claim, stage: str) -> None:
-        async with self._ports.database.tenant(claim.tenant_id) as session:
-            await IndexStates(session).progress(claim, stage=stage)
 
 
 async def _embed_all(model: EmbeddingModel, texts: Mapping[bytes, str]) -> dict[bytes, Vectors]:

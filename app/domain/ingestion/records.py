@@ -20,6 +20,8 @@ class VersionFacts:
     blob_key: str
     profile_hash: str
     settings: dict[str, Any]
+    # Whether an earlier attempt has stored passages.
+    has_text: bool
 
     def seconds(self, name: str, default: float) -> float:
         """A time limit that the workspace may set for itself."""

@@ -1,6 +1,6 @@
 """Queries of ingestion: versions with their surroundings and claims, chunks, live pointers, usage."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from sqlalchemy import TextClause, Update, delete, exists, func, select, text, update
@@ -40,6 +40,13 @@ ON CONFLICT (tenant_id, document_id, engine) DO UPDATE SET version_id = EXCLUDED
                                        AND s.engine = :engine AND s.state = 'ready'))
 """)
 
+NOTE_OUTCOMES = text("""
+UPDATE chunks SET state = outcome.state, error_code = outcome.code, error_detail = outcome.detail
+  FROM unnest(CAST(:ordinals AS int[]), CAST(:states AS text[]), CAST(:codes AS text[]), CAST(:details AS text[]))
+       AS outcome (ordinal, state, code, detail)
+ WHERE chunks.tenant_id = :tenant_id AND chunks.version_id = :version_id AND chunks.ordinal = outcome.ordinal
+""")
+
 
 class IngestionRepository(TenantRepository):
     # --- versions ---------------------------------------------------------------------------------------------------
@@ -66,6 +73,7 @@ class IngestionRepository(TenantRepository):
             blob_key=key,
             profile_hash=version.index_profile_hash,
             settings=settings,
+            has_text=version.passage_count is not None,
         )
 
     async def find_claim(self, version_id: UUID, engine: Engine, owner: str) -> Claim | None:
@@ -166,20 +174,22 @@ class IngestionRepository(TenantRepository):
         )
         return VersionChunks(facts.version_id, facts.document_id, texts)
 
-    async def note_outcome(self, version_id: UUID, outcome: ChunkOutcome) -> None:
-        """A chunk whose failure may pass stays open, with the reason."""
+    async def note_outcomes(self, version_id: UUID, outcomes: Sequence[ChunkOutcome]) -> None:
+        """Chunks whose failure may pass stay open, with the reason."""
+        states = [
+            "extracted" if outcome.error_code is None else "pending" if outcome.may_pass else "failed"
+            for outcome in outcomes
+        ]
         await self.session.execute(
-            update(Chunk)
-            .where(
-                Chunk.tenant_id == self.session.tenant_id,
-                Chunk.version_id == version_id,
-                Chunk.ordinal == outcome.ordinal,
-            )
-            .values(
-                state="extracted" if outcome.error_code is None else "pending" if outcome.may_pass else "failed",
-                error_code=outcome.error_code,
-                error_detail=outcome.error_detail,
-            )
+            NOTE_OUTCOMES,
+            {
+                "tenant_id": self.session.tenant_id,
+                "version_id": version_id,
+                "ordinals": [outcome.ordinal for outcome in outcomes],
+                "states": states,
+                "codes": [outcome.error_code for outcome in outcomes],
+                "details": [outcome.error_detail for outcome in outcomes],
+            },
         )
 
     async def fail_pending_chunks(self, version_id: UUID, code: str, detail: str) -> None:
@@ -248,6 +258,11 @@ class IngestionRepository(TenantRepository):
             )
         found: UUID | None = await self.session.scalar(query)
         return found
+
+    async def has_other_versions(self, facts: VersionFacts) -> bool:
+        """Whether the document has versions beside this one."""
+        others = self.rows(Version, Version.document_id == facts.document_id, Version.id != facts.version_id)
+        return await self.session.scalar(others.limit(1)) is not None
 
     async def is_live(self, version_id: UUID, engine: Engine) -> bool:
         """Whether the engine answers from the version."""

@@ -70,7 +70,14 @@ class IndexStates:
         self.session = session
 
     async def claim(
-        self, version_id: UUID, engine: Engine, owner: str, *, lease_seconds: float, max_attempts: int
+        self,
+        version_id: UUID,
+        engine: Engine,
+        owner: str,
+        *,
+        lease_seconds: float,
+        max_attempts: int,
+        stage: str = "starting",
     ) -> Claim | Ended | None:
         """Take a queued state, or a running one whose lease ran out. None if there is nothing to take.
 
@@ -90,7 +97,7 @@ class IndexStates:
         row = await self._change(
             (*free, IndexState.attempts < max_attempts),
             state="running",
-            stage="starting",
+            stage=stage,
             attempts=IndexState.attempts + 1,
             lease_owner=owner,
             lease_expires_at=_expiry(lease_seconds),

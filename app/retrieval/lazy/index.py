@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from app.aside import RunAside
 from app.db.session import TenantSession
 from app.retrieval.contract import PassageRow, WorkspaceRef
 from app.retrieval.lazy.selection import Mention, select_mentions
@@ -26,7 +27,10 @@ class _Analysis:
 
 
 class ConceptIndex:
-    """A `LazyIndex`: also serves `baseline`, whose term postings it writes."""
+    """A `LazyIndex`: also serves `baseline`, whose term postings it writes. Texts are read by `run`, off the loop."""
+
+    def __init__(self, run: RunAside = asyncio.to_thread) -> None:
+        self._run = run
 
     async def add(self, session: TenantSession, ref: WorkspaceRef, title: str, passages: Sequence[PassageRow]) -> None:
         """Index passages of one version that the same transaction has stored."""
@@ -35,8 +39,8 @@ class ConceptIndex:
         length = 0
         for start in range(0, len(passages), _BATCH):
             batch = passages[start : start + _BATCH]
-            # In a thread, so that leases and other documents of this process go on meanwhile.
-            found = dict(zip([row.id for row in batch], await asyncio.to_thread(_analyse, title, batch), strict=True))
+            # Leases and other documents of this process go on meanwhile.
+            found = dict(zip([row.id for row in batch], await self._run(_analyse, title, batch), strict=True))
             await add_passages(
                 session,
                 ref,

@@ -10,7 +10,8 @@ from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
-from app.retrieval.lightrag.stores import STORES
+from app.retrieval.lightrag.storage.weight import UnitLimits
+from app.retrieval.lightrag.stores import STORES, Writes
 from app.settings import Settings
 
 
@@ -30,14 +31,16 @@ async def open_graph_engine(settings: Settings, database: Database) -> AsyncIter
     Raises `UnsafeEnvironment`. Nothing connects before the first use.
     """
     stores = STORES[settings.graph_store]
+    limits = UnitLimits(max_objects=settings.engine_unit_max_objects, max_bytes=settings.engine_unit_max_bytes)
+    writes = Writes(stores, limits, at_once=settings.engine_units_at_once)
     pool = await open_engine_database(settings)
     try:
         instances = InstancePool(settings, pool, stores)
         try:
             yield GraphEngine(
-                index=GraphWriter(pool, instances, stores),
+                index=GraphWriter(pool, instances, writes),
                 search=GraphSearch(pool, database, instances),
-                entities=GraphEntities(pool, instances, stores),
+                entities=GraphEntities(pool, instances, writes),
             )
         finally:
             await instances.close()

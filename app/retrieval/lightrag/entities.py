@@ -23,17 +23,17 @@ from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.names import engine_name, entity_key
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.storage.commit import write_fenced
-from app.retrieval.lightrag.stores import Stores, Write
+from app.retrieval.lightrag.stores import Write, Writes
 from app.retrieval.lightrag.support_store import SupportStore
 
 
 class GraphEntities:
     """`Entities` over LightRAG."""
 
-    def __init__(self, database: EngineDatabase, instances: InstancePool, stores: Stores) -> None:
+    def __init__(self, database: EngineDatabase, instances: InstancePool, writes: Writes) -> None:
         self._database = database
         self._instances = instances
-        self._stores = stores
+        self._writes = writes
 
     async def list(
         self, workspace: EngineWorkspace, *, prefix: str | None, after: str | None, limit: int
@@ -77,7 +77,7 @@ class GraphEntities:
                 await operation.commit([*aliases.merging(sources, target), *companions])
 
             async with unspoiled(instance):
-                await self._stores.run(instance.rag, lease, write)
+                await self._writes.run(instance.rag, lease, write)
         return await self.get(workspace, target)
 
     async def aliases(self, workspace: EngineWorkspace, *, after: str | None, limit: int) -> Sequence[EntityAlias]:

@@ -1,21 +1,21 @@
 """Asks the model about chunks ahead of the write, outside any lease: raw answers end in LightRAG's extraction cache.
 
-Prompts, cache keys and parsing are LightRAG's own; what it makes of the answers here is thrown away, for the later
-insert reads them from the cache again.
+Prompts, cache keys and parsing are LightRAG's own. What it reads in the answers is handed to the later insert; an insert
+that comes without, in another process or after a crash, reads them from the cache again.
 """
 
 import asyncio
-from collections.abc import Sequence
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lightrag.operate import extract_entities
 
 from app.errors import AppError, Unavailable
 from app.providers.contract import ModelRejected, ModelUnavailable
-from app.retrieval.contract import ChunkOutcome, ChunkText, OnChunk, VersionChunks
-from app.retrieval.lightrag.models import noted_failures
+from app.retrieval.contract import ChunkOutcome, ChunkText, Extracted, OnChunk, VersionChunks
+from app.retrieval.lightrag.models import Complete, noted_failures
 from app.retrieval.lightrag.scope import ended_with_block
+from app.retrieval.lightrag.storage.mentions import ReadChunk
 
 # The provider says no to whoever asks, not to this chunk.
 HOPELESS_STATUSES = (401, 403, 404)
@@ -28,18 +28,6 @@ def chunk_id(version: VersionChunks, chunk: ChunkText) -> str:
     return f"{version.version_id}-chunk-{chunk.ordinal:03d}"
 
 
-async def first_answer_keys(rag: Any, version: VersionChunks, chunks: Sequence[ChunkText]) -> dict[int, str]:
-    """The cache key of each chunk's first extraction answer, by ordinal; neither model nor database is asked."""
-    config = rag._build_global_config()
-    keys: dict[int, str] = {}
-    for chunk in chunks:
-        probe = _CacheProbe(config)
-        config["entity_extract_max_gleaning"] = 0
-        await extract_entities(_as_engine_chunk(version, chunk), config, llm_response_cache=probe)
-        keys[chunk.ordinal] = probe.keys[0]
-    return keys
-
-
 async def extract_chunks(
     rag: Any,
     version: VersionChunks,
@@ -48,8 +36,11 @@ async def extract_chunks(
     *,
     concurrency: int,
     until: asyncio.Event | None = None,
+    into: Extracted,
 ) -> None:
-    """Ask about `chunks`, several at a time, and report each. Cancelling it cancels the model calls that are under way.
+    """Ask about `chunks`, several at a time, report each, and put what was read `into`, by ordinal.
+
+    Cancelling it cancels the model calls that are under way.
 
     Raises `Unavailable` or `ModelRejected` where going on with other chunks is pointless, once the calls that were under
     way then have ended: they are paid for.
@@ -64,7 +55,7 @@ async def extract_chunks(
             if outage.error is not None or (until is not None and until.is_set()):
                 return
             try:
-                outcome = await _extract(rag, config, version, chunk)
+                outcome = await _extract(rag, config, version, chunk, into)
             except AppError as error:
                 outage.stop(error)
                 return
@@ -81,6 +72,10 @@ async def extract_chunks(
             raise errors.exceptions[0] from None
     if outage.error is not None:
         raise outage.error
+
+
+class _AnswerMissing(RuntimeError):
+    """The cache holds no answer; LightRAG adds its own words in front, to an error of the same class."""
 
 
 class _Outage:
@@ -104,10 +99,46 @@ class _Outage:
         self.error = self.error or error
 
 
-async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chunk: ChunkText) -> ChunkOutcome:
+async def read_answers(rag: Any, version: VersionChunks, chunks: Sequence[ChunkText]) -> dict[int, ReadChunk]:
+    """What the cached answers of `chunks` say, by ordinal; chunks without an answer are left out."""
+    config = rag._build_global_config()
+    ask: Complete = config["role_llm_funcs"]["extract"]
+
+    async def ask_again_only(*arguments: Any, **options: Any) -> str:
+        # A second look (gleaning) whose answer was lost is paid for again; without a first one there is nothing to see.
+        if not options.get("history_messages"):
+            raise _AnswerMissing
+        return await ask(*arguments, **options)
+
+    config["role_llm_funcs"] = {**config["role_llm_funcs"], "extract": ask_again_only}
+
+    async def read(chunk: ChunkText) -> ReadChunk | None:
+        try:
+            return await _read(rag, config, version, chunk)
+        except _AnswerMissing:
+            return None
+
+    found = await asyncio.gather(*(read(chunk) for chunk in chunks))
+    return {chunk.ordinal: each for chunk, each in zip(chunks, found, strict=True) if each is not None}
+
+
+async def _read(rag: Any, config: dict[str, Any], version: VersionChunks, chunk: ChunkText) -> ReadChunk:
+    keys = _AnswerKeys()
+    (said,) = await extract_entities(
+        _as_engine_chunk(version, chunk),
+        config,
+        llm_response_cache=rag.llm_response_cache,
+        text_chunks_storage=keys,
+    )
+    return ReadChunk(said, tuple(keys.found))
+
+
+async def _extract(
+    rag: Any, config: dict[str, Any], version: VersionChunks, chunk: ChunkText, into: Extracted
+) -> ChunkOutcome:
     with noted_failures() as failures:
         try:
-            await extract_entities(_as_engine_chunk(version, chunk), config, llm_response_cache=rag.llm_response_cache)
+            found = await _read(rag, config, version, chunk)
         except (AppError, RuntimeError):
             # LightRAG makes a new error of ours, with its own words in front.
             if not failures:
@@ -115,6 +146,7 @@ async def _extract(rag: Any, config: dict[str, Any], version: VersionChunks, chu
             return _failed(chunk, failures[-1])
     # Nobody may be told of an answer that a crash could still take.
     await rag.llm_response_cache.index_done_callback()
+    into[chunk.ordinal] = found
     return ChunkOutcome(chunk.ordinal)
 
 
@@ -139,13 +171,15 @@ def _as_engine_chunk(version: VersionChunks, chunk: ChunkText) -> dict[str, dict
     }
 
 
-class _CacheProbe:
-    """Stands in for LightRAG's cache to learn the keys it asks for; answers that there was nothing to extract."""
+class _AnswerKeys:
+    """Stands in for LightRAG's storage of chunks, where it notes which answers a chunk was extracted from."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.global_config = SimpleNamespace(get=config.get)
-        self.keys: list[str] = []
+    def __init__(self) -> None:
+        self.found: list[str] = []
 
-    async def get_by_id(self, key: str) -> dict[str, Any]:
-        self.keys.append(key)
-        return {"return": "<|COMPLETE|>", "create_time": 0}
+    async def get_by_id(self, _chunk: str) -> dict[str, Any]:
+        return {"llm_cache_list": []}
+
+    async def upsert(self, chunks: Mapping[str, Mapping[str, Any]]) -> None:
+        for chunk in chunks.values():
+            self.found += chunk["llm_cache_list"]

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from app.db.vector_tables import DimensionMismatch
 from app.errors import Conflict
-from app.retrieval.contract import Statement
+from app.retrieval.contract import Statement, Vector
 from app.retrieval.lightrag.pool import EngineDatabase
 
 SEPARATOR = "<SEP>"
@@ -56,6 +58,18 @@ SELECT src_id || '<SEP>' || tgt_id AS id,
               WHERE l.c NOT LIKE $2 || '-chunk-%' ORDER BY l.n) AS remaining
   FROM lightrag_graph_edges
  WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+"""
+
+# A vector belongs to a text, whoever has it.
+_VECTORS_OF = """
+WITH chunk AS (SELECT array_agg(id) AS ids FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = ANY ($2))
+SELECT content, content_vector FROM lightrag_vdb_chunks_{suffix} WHERE workspace = $1 AND full_doc_id = ANY ($2)
+UNION ALL
+SELECT e.content, e.content_vector FROM lightrag_vdb_entity_{suffix} e, chunk
+ WHERE e.workspace = $1 AND e.chunk_ids && chunk.ids
+UNION ALL
+SELECT r.content, r.content_vector FROM lightrag_vdb_relation_{suffix} r, chunk
+ WHERE r.workspace = $1 AND r.chunk_ids && chunk.ids
 """
 
 _DOCUMENTS_OF = """
@@ -158,10 +172,10 @@ class GraphStore:
         self._workspace = workspace
         self._suffix = suffix
 
-    async def known_answers(self, keys: Sequence[str]) -> set[str]:
-        """Which of these keys the extraction cache holds an answer for."""
-        statement = "SELECT id FROM lightrag_llm_cache WHERE workspace = $1 AND id = ANY ($2)"
-        return {row["id"] for row in await self._database.fetch(statement, self._workspace, list(keys))}
+    async def vectors_of(self, versions: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of what these versions say, by text."""
+        rows = await self._database.fetch(_VECTORS_OF.format(suffix=self._suffix), self._workspace, list(versions))
+        return {row["content"]: np.asarray(row["content_vector"].to_numpy(), dtype=np.float32) for row in rows}
 
     async def leftovers(self, version_id: str) -> list[str]:
         """Versions to be purged before this one is inserted: itself, and whatever LightRAG would take up by itself."""

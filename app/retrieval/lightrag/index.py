@@ -4,7 +4,7 @@ LightRAG reports few of its failures; what counts here is what stands in the dat
 """
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,16 +12,17 @@ from uuid import UUID
 
 from app.errors import AppError
 from app.retrieval.contract import (
-    ChunkOutcome,
     EngineWorkspace,
+    Extracted,
     GraphWriteFailed,
     Lease,
     OnChunk,
     Statement,
+    Vector,
     VersionChunks,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
-from app.retrieval.lightrag.extraction import extract_chunks, first_answer_keys
+from app.retrieval.lightrag.extraction import chunk_id, extract_chunks, read_answers
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
 from app.retrieval.lightrag.models import noted_failures
@@ -30,36 +31,44 @@ from app.retrieval.lightrag.repair import remove_rows, remove_support
 from app.retrieval.lightrag.scope import ended_with_block
 from app.retrieval.lightrag.storage.aliases import forgetting, resolved_names
 from app.retrieval.lightrag.storage.commit import write_fenced
-from app.retrieval.lightrag.storage.mentions import delete_mentions, insert_mentions, recorded_extractions
-from app.retrieval.lightrag.stores import Stores, Write
+from app.retrieval.lightrag.storage.mentions import ReadChunk, delete_mentions, insert_mentions, recorded_extractions
+from app.retrieval.lightrag.stores import Write, Writes
 
 
 class GraphWriter:
     """`GraphIndex` over LightRAG."""
 
-    def __init__(self, database: EngineDatabase, instances: InstancePool, stores: Stores) -> None:
+    def __init__(self, database: EngineDatabase, instances: InstancePool, writes: Writes) -> None:
         self._database = database
         self._instances = instances
-        self._stores = stores
+        self._writes = writes
 
     @property
     def is_atomic(self) -> bool:
-        return self._stores.is_atomic
+        return self._writes.are_atomic
 
     async def extract(
-        self, workspace: EngineWorkspace, version: VersionChunks, on_chunk: OnChunk, *, until: Event | None = None
+        self,
+        workspace: EngineWorkspace,
+        version: VersionChunks,
+        on_chunk: OnChunk,
+        *,
+        until: Event | None = None,
+        into: Extracted | None = None,
     ) -> None:
         async with self._instances.use(workspace) as instance:
-            known = await self._extracted(instance, workspace, version)
-            # A second look (gleaning) has an answer of its own; asking again for what is cached costs nothing.
-            done = known if workspace.profile.gleaning == 0 else set()
-            for chunk in version.chunks:
-                if chunk.ordinal in done:
-                    await on_chunk(ChunkOutcome(chunk.ordinal))
-            missing = [chunk for chunk in version.chunks if chunk.ordinal not in done]
             concurrency = workspace.chat.profile.max_concurrency if workspace.chat else DEFAULT_CONCURRENCY
             try:
-                await extract_chunks(instance.rag, version, missing, on_chunk, concurrency=concurrency, until=until)
+                # Asking again for what is cached costs nothing.
+                await extract_chunks(
+                    instance.rag,
+                    version,
+                    version.chunks,
+                    on_chunk,
+                    concurrency=concurrency,
+                    until=until,
+                    into={} if into is None else into,
+                )
             finally:
                 await instance.rag.llm_response_cache.index_done_callback()
 
@@ -69,14 +78,18 @@ class GraphWriter:
         version: VersionChunks,
         lease: Lease,
         *,
+        extracted: Extracted | None = None,
         replaces: Sequence[UUID] = (),
         companions: Sequence[Statement] = (),
     ) -> None:
         version_id = str(version.version_id)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
             rag, store = instance.rag, self._store(workspace)
-            extracted = await self._extracted(instance, workspace, version)
-            chunks = tuple(chunk for chunk in version.chunks if chunk.ordinal in extracted)
+            read: dict[int, ReadChunk] = dict(extracted or {})
+            unread = [chunk for chunk in version.chunks if chunk.ordinal not in read]
+            read |= await read_answers(rag, version, unread) if unread else {}
+            chunks = tuple(chunk for chunk in version.chunks if chunk.ordinal in read)
+            by_id = {chunk_id(version, chunk): read[chunk.ordinal] for chunk in chunks}
             if not chunks:
                 raise GraphWriteFailed("no chunk of the document has been extracted", code="nothing_extracted")
 
@@ -85,7 +98,7 @@ class GraphWriter:
                 with resolved_names(self._database, workspace.ref) as names:
                     for leftover in await store.leftovers(version_id):
                         touched |= await _remove(rag, store, leftover)
-                    with noted_failures() as failures, recorded_extractions() as said:
+                    with noted_failures() as failures, recorded_extractions(by_id) as said:
                         track_id = await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
                     await _require_processed(operation, version_id, track_id, failures)
                     for old in replaces:
@@ -101,9 +114,12 @@ class GraphWriter:
                     ]
                 )
 
+            async def known_vectors(_texts: Sequence[str]) -> Mapping[str, Vector]:
+                return await store.vectors_of([str(old) for old in replaces])
+
             with instance.offered_chunks(replace(version, chunks=chunks)):
                 async with ended_with_block():
-                    await self._stores.run(rag, lease, write)
+                    await self._writes.run(rag, lease, write, lookup=known_vectors if replaces else None)
 
     async def remove(
         self, workspace: EngineWorkspace, version_id: UUID, lease: Lease, *, keep_answers: bool = False
@@ -124,7 +140,7 @@ class GraphWriter:
                 )
 
             async with ended_with_block():
-                await self._stores.run(rag, lease, write)
+                await self._writes.run(rag, lease, write)
             left = await store.traces(name)
             if keep_answers:
                 left.pop(ANSWERS, None)
@@ -144,11 +160,6 @@ class GraphWriter:
         with engine_workspace(name):
             for statement in await GraphStore(self._database, name, "").clearing():
                 await self._database.fetch(statement.sql, *statement.arguments)
-
-    async def _extracted(self, instance: Instance, workspace: EngineWorkspace, version: VersionChunks) -> set[int]:
-        keys = await first_answer_keys(instance.rag, version, version.chunks)
-        known = await self._store(workspace).known_answers(list(keys.values()))
-        return {ordinal for ordinal, key in keys.items() if key in known}
 
     def _store(self, workspace: EngineWorkspace) -> GraphStore:
         return GraphStore(self._database, workspace.ref.engine_name, workspace.vector_suffix)

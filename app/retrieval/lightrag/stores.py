@@ -1,5 +1,6 @@
 """Which storages LightRAG works on: named here and nowhere else, and entered in LightRAG's registry of plug-ins."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +13,8 @@ from lightrag.kg.shared_storage import get_data_init_lock
 from app.retrieval.contract import Lease, Statement
 from app.retrieval.lightrag.storage.commit import execute
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
-from app.retrieval.lightrag.storage.unit import UnitOfWork, require_processed, run_in_unit
+from app.retrieval.lightrag.storage.unit import UnitOfWork, VectorLookup, require_processed, run_in_unit
+from app.retrieval.lightrag.storage.weight import UnitLimits
 
 
 class Write(Protocol):
@@ -38,15 +40,34 @@ Operation = Callable[[Write], Awaitable[None]]
 class Stores:
     """The names of the four storages in LightRAG's registry, and how an operation on them is run.
 
-    `run(instance, lease, operation)` may call the operation again from the start if another write came between.
+    `run(instance, lease, operation, limits, lookup)` may call the operation again from the start if another write came
+    between. Texts that `lookup` has a vector for are not embedded again, where the storages embed at the end.
     """
 
     kv: str
     vector: str
     graph: str
     doc_status: str
-    run: Callable[[Any, Lease, Operation], Awaitable[None]]
+    run: Callable[[Any, Lease, Operation, UnitLimits, VectorLookup | None], Awaitable[None]]
     is_atomic: bool
+
+
+class Writes:
+    """The writes of a process: so many at once, each within limits, for what they collect is held in memory."""
+
+    def __init__(self, stores: Stores, limits: UnitLimits | None = None, *, at_once: int = 8) -> None:
+        self._stores = stores
+        self._limits = limits or UnitLimits()
+        self._slots = asyncio.Semaphore(at_once)
+
+    @property
+    def are_atomic(self) -> bool:
+        return self._stores.is_atomic
+
+    async def run(self, rag: Any, lease: Lease, operation: Operation, *, lookup: VectorLookup | None = None) -> None:
+        """Waits for its turn. Raises `UnitTooLarge`, and what the operation raises."""
+        async with self._slots:
+            await self._stores.run(rag, lease, operation, self._limits, lookup)
 
 
 class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
@@ -84,7 +105,7 @@ class _WriteAtOnce:
                 await execute(connection, statement)
 
 
-async def _run_at_once(rag: Any, lease: Lease, operation: Operation) -> None:
+async def _run_at_once(rag: Any, lease: Lease, operation: Operation, *_: object) -> None:
     await operation(_WriteAtOnce(rag, lease))
 
 
@@ -102,8 +123,10 @@ class _WriteInUnit:
         await self.unit.commit(companions)
 
 
-async def _run_in_unit(rag: Any, lease: Lease, operation: Operation) -> None:
-    await run_in_unit(rag, lease, lambda unit: operation(_WriteInUnit(unit)))
+async def _run_in_unit(
+    rag: Any, lease: Lease, operation: Operation, limits: UnitLimits, lookup: VectorLookup | None
+) -> None:
+    await run_in_unit(rag, lease, lambda unit: operation(_WriteInUnit(unit)), limits=limits, lookup=lookup)
 
 
 # LightRAG's own storages: a write that breaks off leaves half of itself behind.

@@ -12,7 +12,7 @@ from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
-from app.retrieval.lightrag.stores import STOCK, UNITS, Stores
+from app.retrieval.lightrag.stores import STOCK, UNITS, Stores, Writes
 from app.settings import Settings
 from tests.factories import Tenancy
 from tests.retrieval.lightrag.doubles import DIMENSION, OWNER, SUFFIX, Corpus
@@ -44,7 +44,7 @@ async def instances(settings: Settings, pool: EngineDatabase, stores: Stores) ->
 
 @pytest.fixture
 def index(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> GraphWriter:
-    return GraphWriter(pool, instances, stores)
+    return GraphWriter(pool, instances, Writes(stores))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def search(pool: EngineDatabase, database: Database, instances: InstancePool) ->
 
 @pytest.fixture
 def entities(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> GraphEntities:
-    return GraphEntities(pool, instances, stores)
+    return GraphEntities(pool, instances, Writes(stores))
 
 
 BOTH_STORES = pytest.mark.parametrize("stores", ["units", "stock"], indirect=True)

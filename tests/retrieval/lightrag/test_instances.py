@@ -21,7 +21,7 @@ from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.search import GraphSearch
-from app.retrieval.lightrag.stores import UNITS
+from app.retrieval.lightrag.stores import UNITS, Writes
 from app.settings import Settings
 from tests.factories import Tenancy
 from tests.retrieval.lightrag.conftest import make_corpus
@@ -70,7 +70,7 @@ async def test_a_closed_instance_leaves_no_task_and_no_global_state(
     small: InstancePool, pool: EngineDatabase, corpus: Corpus, database: object
 ) -> None:
     before = asyncio.all_tasks()
-    index = GraphWriter(pool, small, UNITS)
+    index = GraphWriter(pool, small, Writes(UNITS))
     version = await corpus.add(ORBIT)
     await index.extract(corpus.workspace, version, ignore)
     await index.insert(corpus.workspace, version, corpus.lease)
@@ -114,7 +114,7 @@ async def test_a_profile_with_braces_and_examples_can_be_extracted_with(
         extraction_language="Português",
     )
     version = await corpus.add(ORBIT)
-    await GraphWriter(pool, small, UNITS).extract(corpus.workspace, version, ignore)
+    await GraphWriter(pool, small, Writes(UNITS)).extract(corpus.workspace, version, ignore)
     assert len(corpus.chat.asked) == 1
 
 

@@ -1,7 +1,7 @@
 """What each chunk said of each entity and relation, taken from the extraction that LightRAG parsed for its merge."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from lightrag import LightRAG
+from lightrag.utils import update_chunk_cache_list
 
 from app.retrieval.contract import Statement, WorkspaceRef
 from app.retrieval.lightrag.storage.aliases import Extraction, current_names
@@ -38,11 +39,38 @@ class Mention:
     keywords: str | None
 
 
+@dataclass(frozen=True)
+class ReadChunk:
+    """What LightRAG's parser read in the answers about one chunk, and their keys in the cache."""
+
+    said: Extraction
+    answer_keys: tuple[str, ...]
+
+
 @dataclass
 class Extractions:
-    """What an insert was given to merge, chunk by chunk."""
+    """What an insert was given to merge, chunk by chunk; `read` is what was read before, by the chunks' ids."""
 
+    read: Mapping[str, ReadChunk]
     chunks: list[Extraction] = field(default_factory=list)
+
+    async def recall(self, rag: LightRAG, chunk_ids: Iterable[str]) -> list[Extraction]:
+        """What LightRAG would read now, and the note beside the chunk that it would make of it.
+
+        The merge gets copies, for an insert that meets a conflict begins again.
+        """
+        found: list[Extraction] = []
+        for chunk_id in chunk_ids:
+            chunk = self.read[chunk_id]
+            await update_chunk_cache_list(chunk_id, rag.text_chunks, list(chunk.answer_keys), "entity_extraction")
+            entities, relations = chunk.said
+            found.append(
+                (
+                    {name: [dict(record) for record in records] for name, records in entities.items()},
+                    {pair: [dict(record) for record in records] for pair, records in relations.items()},
+                )
+            )
+        return found
 
     def mentions(self) -> Iterator[Mention]:
         """Each distinct statement of each chunk once, in the order in which it was made."""
@@ -58,19 +86,23 @@ class Extractions:
 
 
 def expose_extractions(rag: LightRAG) -> None:
-    """From now on `rag` merges under resolved names, where an operation has them, and `recorded_extractions` learns what.
+    """From now on `rag` merges what was read before, where an operation has it, under resolved names, where it has them,
+    and `recorded_extractions` learns what.
 
     The hook sits on the instance, around the step between extraction and merge; LightRAG has no plug-in point there.
     """
     extract = rag._process_extract_entities
 
     @functools.wraps(extract)
-    async def extract_and_record(*arguments: Any, **options: Any) -> Any:
-        chunks = await extract(*arguments, **options)
+    async def extract_and_record(texts: Mapping[str, Any], *arguments: Any, **options: Any) -> Any:
+        found = _recorded.get()
+        if found is not None and texts.keys() <= found.read.keys():
+            chunks: Any = await found.recall(rag, texts)
+        else:
+            chunks = await extract(texts, *arguments, **options)
         names = current_names()
         if names is not None:
             chunks = await names.apply(chunks)
-        found = _recorded.get()
         if found is not None:
             found.chunks.extend(chunks)
         return chunks
@@ -79,9 +111,9 @@ def expose_extractions(rag: LightRAG) -> None:
 
 
 @contextmanager
-def recorded_extractions() -> Iterator[Extractions]:
-    """Collects what is extracted by the inserts inside."""
-    found = Extractions()
+def recorded_extractions(read: Mapping[str, ReadChunk] | None = None) -> Iterator[Extractions]:
+    """Collects what is extracted by the inserts inside, which take what was `read` before."""
+    found = Extractions(read or {})
     token = _recorded.set(found)
     try:
         yield found
