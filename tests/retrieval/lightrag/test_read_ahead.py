@@ -78,6 +78,7 @@ async def test_an_alias_that_came_after_the_reading_applies_all_the_same(
     first = await corpus.add("Ann Reed met Annie Reed in Porto.")
     await index.extract(corpus.workspace, first, ignore)
     await index.insert(corpus.workspace, first, corpus.lease)
+    await corpus.trust(first)
     later = await corpus.add("Annie Reed moved to Braga.")
     extracted: Extracted = {}
     await index.extract(corpus.workspace, later, ignore, into=extracted)
