@@ -18,9 +18,9 @@ from app.jobs import IndexGraph
 from app.providers.contract import ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineWorkspace, Extracted, VersionChunks, WorkspaceBusy
 
-# So many slots of a process wait for a busy workspace, and so long; a further version is parked once its chunks are
-# extracted, so that the slot goes on with other documents, and whoever releases the lease wakes it.
-LEASE_LINE = 5
+# All slots of a process but one may wait for a busy workspace, or write it, and so long; a further version is parked once
+# its chunks are extracted, so that its slot goes on with other documents, and whoever releases the lease wakes it.
+SLOTS_BESIDE_LINE = 2
 LEASE_WAIT_SECONDS = 10.0
 # Where one of these is all that chunks failed with, it says more than that they failed.
 PROVIDER_CODES = ({ModelUnavailable.code}, {ModelRejected.code})
@@ -138,8 +138,9 @@ class GraphIndexer:
                 replaces.extend([displaced] if displaced is not None else [])
             await IndexStates(session).begin_merge(claim)
 
+        line = max(1, self._ports.settings.worker_concurrency - SLOTS_BESIDE_LINE)
         async with self._ports.leases.hold(
-            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=LEASE_LINE, opening=begin_merge
+            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=line, opening=begin_merge
         ) as lease:
             merge = self._ports.graph_index.insert(
                 workspace,
