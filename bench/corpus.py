@@ -180,15 +180,9 @@ async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepar
     async with database.tenant(workspace.ref.tenant_id) as session:
         await _add(session, *(item.document for item in batch))
         await _add(session, *(item.version for item in batch))
+        await _add(session, *(row for item in batch for row in _readiness(workspace.ref, item)))
         for item in batch:
             version = StoredVersion(workspace.ref, item.document.id, item.version.id)
-            where = {
-                "tenant_id": workspace.ref.tenant_id,
-                "workspace_id": workspace.ref.workspace_id,
-                "version_id": version.version_id,
-                "engine": "lazy",
-            }
-            await _add(session, IndexState(state="ready", **where), LiveVersion(document_id=item.document.id, **where))
             rows = await insert_passages(session, version, item.source.title, item.drafts)
             by_passage = {
                 row.id: (content_hash(found), vector) for row, (found, vector) in zip(rows, embedded, strict=False)
@@ -197,6 +191,16 @@ async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepar
             await index.add(session, workspace.ref, item.source.title, rows)
             indexed.sources[item.document.id] = item.source
             indexed.texts.update({row.id: (item.source.title, row.text) for row in rows})
+
+
+def _readiness(ref: WorkspaceRef, item: Prepared) -> tuple[DeclarativeBase, DeclarativeBase]:
+    where = {
+        "tenant_id": ref.tenant_id,
+        "workspace_id": ref.workspace_id,
+        "version_id": item.version.id,
+        "engine": "lazy",
+    }
+    return IndexState(state="ready", **where), LiveVersion(document_id=item.document.id, **where)
 
 
 async def _add(session: TenantSession, *rows: DeclarativeBase) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -92,6 +93,7 @@ async def _run(
             results.append(await evaluate(database, indexed, item, modes, judge))
             gains = ", ".join(f"{mode} {100 * found.mean('R@5'):.1f}" for mode, found in results[-1].modes.items())
             typer.echo(f"{item.label}: R@5 {gains} ({time.monotonic() - started:.0f} s)")
+            sys.stdout.flush()  # whoever redirects it wants to see how far it is
     return results
 
 
