@@ -17,7 +17,8 @@ HEAD = """# Lazy index: cost and speed
 
 Written by `make bench-lazy`. Passages are those of the English multi-hop sets in copies whose rare words are renamed;
 documents have 20 passages, questions are the sets' own. Embeddings are made up and their call is not counted. Milliseconds
-by the clock, p50 / p95, on warm caches of Postgres; the engine's own cache is off. "One of 50": beside a workspace of the
+by the clock, p50 / p95, on warm caches of Postgres; the engine's own cache is off. CPU is the mean of client and server
+together for a question, which a busy machine falsifies less. "One of 50": beside a workspace of the
 largest size and 48 of 400 passages.
 """
 
@@ -65,6 +66,7 @@ class Answers:
 
     mode: str
     legs: defaultdict[str, Cost] = field(default_factory=lambda: defaultdict(Cost))
+    cpu_ms: float = 0.0  # a question, of client and server
 
     def add(self, stage_ms: Mapping[str, float]) -> None:
         counted = {leg: spent for leg, spent in stage_ms.items() if leg != NOT_COUNTED}
@@ -141,10 +143,16 @@ def _sizes(report: Report) -> str:
 def _answers(report: Report) -> str:
     legs = ["vectors", "terms", "graph", "passages", "total"]
     rows = [
-        [f"{size:,}", where, mode, *(str(found.legs[leg]) if leg in found.legs else "" for leg in legs)]
+        [
+            f"{size:,}",
+            where,
+            mode,
+            *(str(found.legs[leg]) if leg in found.legs else "" for leg in legs),
+            f"{found.cpu_ms:.1f}",
+        ]
         for (size, where, mode), found in report.answers.items()
     ]
-    return f"## Queries\n\n{_table(['passages', 'where', 'mode', *legs], rows)}"
+    return f"## Queries\n\n{_table(['passages', 'where', 'mode', *legs, 'CPU'], rows)}"
 
 
 def _changes(report: Report) -> str:

@@ -45,24 +45,27 @@ SELECT count(*) FROM (
 ) few
 """
 
-_BY_INDEX = """
+# As a subquery, for a plan kept for any parameter would read the vector's text again for every row.
+_QUERY = "(SELECT CAST(CAST(:query AS text) AS vector))"
+
+_BY_INDEX = f"""
 WITH near AS MATERIALIZED (
-  SELECT passage_id, version_id, tenant_id, embedding <=> CAST(CAST(:query AS real[]) AS vector) AS distance
-    FROM {table}
+  SELECT passage_id, version_id, tenant_id, embedding <=> {_QUERY} AS distance
+    FROM {{table}}
    WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-   ORDER BY embedding <=> CAST(CAST(:query AS real[]) AS vector) LIMIT :wanted
+   ORDER BY embedding <=> {_QUERY} LIMIT :wanted
 )
-"""
+"""  # noqa: S608 - put together from constants of ours
 
 # The fence keeps the planner from turning to an index.
-_BY_COMPARING = """
+_BY_COMPARING = f"""
 WITH mine AS MATERIALIZED (
-  SELECT passage_id, version_id, tenant_id, embedding <=> CAST(CAST(:query AS real[]) AS vector) AS distance
-    FROM {table} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+  SELECT passage_id, version_id, tenant_id, embedding <=> {_QUERY} AS distance
+    FROM {{table}} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
 ), near AS MATERIALIZED (
   SELECT * FROM mine ORDER BY distance, passage_id LIMIT :wanted
 )
-"""
+"""  # noqa: S608 - put together from constants of ours
 
 _TRUSTED_OF_NEAR = f"""
 SELECT found.seen, hit.passage_id, 1 - hit.distance AS cosine
@@ -75,12 +78,12 @@ SELECT found.seen, hit.passage_id, 1 - hit.distance AS cosine
  ORDER BY hit.distance, hit.passage_id
 """  # noqa: S608 - put together from constants of ours
 
-_SIMILARITIES = """
-SELECT passage_id, 1 - (embedding <=> CAST(CAST(:query AS real[]) AS vector)) AS cosine
-  FROM {table}
+_SIMILARITIES = f"""
+SELECT passage_id, 1 - (embedding <=> {_QUERY}) AS cosine
+  FROM {{table}}
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND passage_id = ANY (CAST(:ids AS bigint[]))
  ORDER BY cosine DESC, passage_id
-"""
+"""  # noqa: S608 - put together from constants of ours
 
 
 class PassageVectors:
@@ -143,7 +146,7 @@ class PassageVectors:
         statement = text(method.format(table=self._table) + _TRUSTED_OF_NEAR)
         while True:
             parameters = {
-                "query": query.tolist(),
+                "query": _as_text(query),
                 "wanted": wanted,
                 "limit": limit,
                 **_scope(ref),
@@ -161,7 +164,7 @@ class PassageVectors:
         self, session: TenantSession, ref: WorkspaceRef, query: Vectors, ids: Sequence[int]
     ) -> list[Hit]:
         """These passages by cosine to `query`, best first; those without a vector are left out."""
-        parameters = {"query": query.tolist(), "ids": list(ids), **_scope(ref)}
+        parameters = {"query": _as_text(query), "ids": list(ids), **_scope(ref)}
         found = await session.execute(text(_SIMILARITIES.format(table=self._table)), parameters)
         return [Hit(row.passage_id, row.cosine) for row in found]
 
