@@ -40,6 +40,7 @@ MODES = ("baseline", "lazy-fast", "lazy-balanced", "lazy-wide")
 QUESTIONS = 60
 CHANGES = 20
 NEIGHBOURS = 48
+NEIGHBOUR_PASSAGES = 100
 WRITERS = 2
 OWN_PARTITION_FROM = 10_000
 EMBEDDING = "offline-use"
@@ -153,7 +154,7 @@ async def run(bench: Bench, sizes: Sequence[int]) -> Report:
         await _measure(bench, alone, report, size, "alone")
     for _ in range(NEIGHBOURS):
         neighbour = await open_workspace(bench.owner, bench.database, bench.embedding)
-        await bench.grow(neighbour, min(sizes[0], 400))
+        await bench.grow(neighbour, NEIGHBOUR_PASSAGES)
     beside = await open_workspace(bench.owner, bench.database, bench.embedding)
     for size in sizes[:-1]:
         await bench.grow(beside, size)

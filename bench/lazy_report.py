@@ -19,7 +19,7 @@ Written by `make bench-lazy`. Passages are those of the English multi-hop sets i
 documents have 20 passages, questions are the sets' own. Embeddings are made up and their call is not counted. Milliseconds
 by the clock, p50 / p95, on warm caches of Postgres; the engine's own cache is off. CPU is the mean of client and server
 together for a question, which a busy machine falsifies less. "One of 50": beside a workspace of the
-largest size and 48 of 400 passages.
+largest size and 48 of 100 passages.
 """
 
 
