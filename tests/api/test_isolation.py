@@ -34,6 +34,22 @@ class Operation:
 
     is_endless: bool
     """A stream, which whoever may read it is never done with."""
+    documented: dict[str, Any]
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """What a request needs beside its path: the documented example of its body and of what its query must hold."""
+        params = {
+            parameter["name"]: parameter["schema"]["examples"][0]
+            for parameter in self.documented.get("parameters", ())
+            if parameter["in"] == "query" and parameter.get("required")
+        }
+        content = self.documented.get("requestBody", {}).get("content", {})
+        plain = {name: media["example"] for name, media in content.items() if "example" in media}
+        if self.body is None and plain:
+            name, text = next(iter(plain.items()))
+            return {"params": params, "content": text, "headers": {"Content-Type": name}}
+        return {"params": params, "json": self.body}
 
     @property
     def name(self) -> str:
@@ -45,7 +61,7 @@ def operations() -> Iterator[Operation]:
         for method, documented in methods.items():
             if role := documented.get("x-required-role"):
                 is_endless = "text/event-stream" in documented["responses"].get("200", {}).get("content", {})
-                yield Operation(method.upper(), path, role, example(documented), is_endless)
+                yield Operation(method.upper(), path, role, example(documented), is_endless, documented)
 
 
 def example(documented: dict[str, Any]) -> Any:
@@ -105,13 +121,17 @@ async def owner(client: httpx.AsyncClient, tenancy: Tenancy, index: Index) -> Ow
     return owner
 
 
+# Asking for these calls a model, which the sums of usage show; and the first tells how long it took.
+VOLATILE = {"/v1/workspaces/{workspace_id}/concepts/graph", "/v1/usage"}
+
+
 async def everything_of(owner: Owner) -> dict[str, str]:
     """What the owner reads on every path; what a stranger did would show."""
     return {
         operation.path: re.sub(r'"last_used_at":(null|"[^"]*")', "", response.text)
         for operation in OPERATIONS
-        if operation.method == "GET" and not operation.is_endless
-        for response in [await owner.client.get(filled(operation.path, owner.values))]
+        if operation.method == "GET" and not operation.is_endless and operation.path not in VOLATILE
+        for response in [await owner.client.get(filled(operation.path, owner.values), params=operation.sent["params"])]
         if response.headers["content-type"].startswith("application/json")
     }
 
@@ -134,7 +154,7 @@ async def test_no_path_with_another_tenant_s_ids_answers(
     assert MARKER in str(before)
     wrong = {}
     for operation in OPERATIONS:
-        response = await stranger.request(operation.method, filled(operation.path, owner.values), json=operation.body)
+        response = await stranger.request(operation.method, filled(operation.path, owner.values), **operation.sent)
         expected = response.status_code == 404 if "{" in operation.path else response.status_code < 500
         if not expected or shows(response, owner):
             wrong[operation.name] = (response.status_code, response.text[:200])
@@ -170,7 +190,7 @@ async def test_every_verb_asks_for_its_role(connect: Connect, tenancy: Tenancy, 
     caller = await connect(tenancy, role)
     wrong = {}
     for operation in OPERATIONS:
-        response = await caller.request(operation.method, filled(operation.path, {}), json=operation.body)
+        response = await caller.request(operation.method, filled(operation.path, {}), **operation.sent)
         is_refused = response.status_code == 403 and response.json()["code"] == "role_required"
         may = role.covers(Role(operation.role))
         if is_refused == may or response.status_code == 401 or response.status_code >= 500:
@@ -180,7 +200,7 @@ async def test_every_verb_asks_for_its_role(connect: Connect, tenancy: Tenancy, 
 
 async def test_without_a_key_nothing_answers(anonymous: httpx.AsyncClient) -> None:
     statuses = {
-        (await anonymous.request(operation.method, filled(operation.path, {}), json=operation.body)).status_code
+        (await anonymous.request(operation.method, filled(operation.path, {}), **operation.sent)).status_code
         for operation in [*OPERATIONS, *OPERATORS]
     }
     assert statuses == {401}
@@ -191,7 +211,7 @@ async def test_no_key_of_a_tenant_opens_an_operator_s_route(connect: Connect, te
     caller = await connect(tenancy, role)
     for operation in OPERATORS:
         path = filled(operation.path, {"tenant_id": tenancy.tenant_id})
-        response = await caller.request(operation.method, path, json=operation.body)
+        response = await caller.request(operation.method, path, **operation.sent)
         assert (response.status_code, response.json()["code"]) == (401, "invalid_operator_secret"), operation.name
 
 
@@ -202,7 +222,7 @@ async def test_a_key_of_another_workspace_sees_nothing_of_this_one(
     before = await everything_of(owner)
     wrong = {}
     for operation in OPERATIONS:
-        response = await bound.request(operation.method, filled(operation.path, owner.values), json=operation.body)
+        response = await bound.request(operation.method, filled(operation.path, owner.values), **operation.sent)
         is_closed = response.status_code in (403, 404) if "{" in operation.path else response.status_code < 500
         if not is_closed or shows(response, owner):
             wrong[operation.name] = (response.status_code, response.text[:200])
