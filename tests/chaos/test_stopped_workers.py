@@ -12,6 +12,7 @@ from tests.chaos.stages import (
     PLACE,
     SUMMARIES,
     Stage,
+    committing,
     documents,
     extracting,
     merging,
@@ -35,7 +36,7 @@ async def written(stack: ChaosStack, tenant: str) -> tuple[Snapshot, list[Any], 
         return rows, await connection.fetch(LEASES, tenant), await connection.fetch(STATES, tenant)
 
 
-@pytest.mark.parametrize("stage", [writing, extracting, merging])
+@pytest.mark.parametrize("stage", [writing, extracting, merging, committing])
 async def test_a_worker_that_overslept_its_lease_writes_nothing(stack: ChaosStack, user: User, stage: Stage) -> None:
     first, second = documents()
     await user.make_workspaces([PLACE], **SUMMARIES)

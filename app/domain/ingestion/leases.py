@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import func, or_, update
 
 from app.db.models import WorkspaceLease
-from app.db.session import CONNECTION_ERRORS, Database, TenantSession
+from app.db.session import CONNECTION_ERRORS, Database, TenantSession, is_lock_timeout
 from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
@@ -122,10 +122,17 @@ class WorkspaceLeases:
             .returning(WorkspaceLease.epoch)
             .execution_options(synchronize_session=False)
         )
-        async with self._database.tenant(ref.tenant_id) as session:
-            epoch = await session.scalar(statement)
-            if epoch is not None and opening is not None:
-                await opening(session)
+        try:
+            async with self._database.tenant(ref.tenant_id) as session:
+                await session.limit_lock_waits(LOCK_WAIT_MS)
+                epoch = await session.scalar(statement)
+                if epoch is not None and opening is not None:
+                    await opening(session)
+        except CONNECTION_ERRORS as error:
+            # The row is locked by the last transaction of a holder: the workspace is busy, expired or not.
+            if not is_lock_timeout(error):
+                raise
+            return None
         return None if epoch is None else Lease(ref, owner, epoch)
 
     async def _wait(self, ref: WorkspaceRef, wait_seconds: float, opening: Opening | None) -> Lease:

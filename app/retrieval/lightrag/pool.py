@@ -151,6 +151,8 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
                 "statement_timeout": str(int(self._statement_timeout_seconds * 1000)),
                 # A process that stands still inside a transaction would keep the workspace from whoever takes over.
                 "idle_in_transaction_session_timeout": str(int(self._idle_in_transaction_seconds * 1000)),
+                # Neither limit strikes between the messages of one statement; this one does.
+                "transaction_timeout": str(int(2 * self._idle_in_transaction_seconds * 1000)),
                 # A search goes on until it has as many results as were asked for, whatever is filtered away (facts F13).
                 "hnsw.iterative_scan": "strict_order",
                 "hnsw.ef_search": "100",
