@@ -179,6 +179,9 @@ async def test_a_symmetric_key_of_the_issuer_is_not_used(
         {"role": []},
         {"role": {"admin": True}},
         {"role": "ADMIN"},
+        {"sub": ""},
+        {"sub": "ada\0"},
+        {"sub": "a" * 256},
     ],
 )
 async def test_a_token_that_names_no_tenant_and_role_is_403(

@@ -132,8 +132,7 @@ class TokenVerifier:
         status, per_minute = found
         if status != "active":
             raise TenantSuspended("This tenant is suspended; ask the operator of this installation.")
-        subject = str(claims["sub"])[:MAX_SUBJECT_CHARS]
-        return Caller(None, TenantId(tenant_id), role, None, subject, per_minute)
+        return Caller(None, TenantId(tenant_id), role, None, _subject(claims), per_minute)
 
     async def _claims(self, token: str) -> dict[str, Any]:
         if len(token) > MAX_TOKEN_CHARS:
@@ -176,6 +175,16 @@ class TokenVerifier:
                 " name no tenant and role of this installation."
             )
         return tenant_id, roles[-1]
+
+
+def _subject(claims: dict[str, Any]) -> str:
+    """The user; never shortened, for two users must not become one in the audit log and among kept answers."""
+    subject = str(claims["sub"])
+    if not 0 < len(subject) <= MAX_SUBJECT_CHARS or not subject.isprintable():
+        raise TokenNotMapped(
+            f"The token is valid, but its claim 'sub' is not a printable text of 1 to {MAX_SUBJECT_CHARS} characters."
+        )
+    return subject
 
 
 def _usable(found: list[Any]) -> dict[str, jwt.PyJWK]:
