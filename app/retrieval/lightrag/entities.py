@@ -99,7 +99,10 @@ class GraphEntities:
             name, meant = engine_name(alias), await self._resolve(support, workspace, target) or engine_name(target)
             meant = (await aliases.meanings([meant])).get(meant, meant)
             if not name or not meant or SEPARATOR in name + meant or entity_key(name) == entity_key(meant):
-                raise InvalidAlias("An alias is a name other than that of what it means, and both can be an entity's.")
+                raise InvalidAlias(
+                    "An alias must differ from the name it stands for by more than case, width or spaces, "
+                    "and both must be names that the graph can keep."
+                )
             known = await aliases.find(alias)
             if await support.existing([alias, name]) or (known is None and await aliases.meanings([alias])):
                 raise AliasTaken("There is an entity of that name; merge it into the other one.")
@@ -159,7 +162,7 @@ def _new_name(wanted: str, sources: Sequence[str]) -> str:
     if not name or SEPARATOR in name:
         raise InvalidMerge("The engine cannot keep an entity of that name.")
     if entity_key(name) in map(entity_key, sources):
-        raise InvalidMerge("The new name differs from an entity to merge by case or spaces only.")
+        raise InvalidMerge("The new name differs from an entity to merge by case, width or spaces only.")
     return name
 
 
