@@ -244,6 +244,8 @@ async def test_a_private_address_is_not_called(
         "http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/latest", "https://10.0.0.8/",
         "https://[::ffff:10.0.0.8]/", "https://[64:ff9b::a00:8]/", "https://0.0.0.0/", "https://user:pw@example.com/",
         "https://example.com/#x", "ftp://example.com/", "example.com", "https:///x", "https://[fe80::1]/",
+        "https://example.com:99999/", "https://example.com:0/", "https://exa mple.com/", "https://a..example.com/",
+        f"https://{'a' * 64}.example.com/",
     ],
 )  # fmt: skip
 async def test_an_address_that_is_nobody_elses_business_is_refused(

@@ -1,6 +1,7 @@
 """Decides which addresses a webhook may call: none that only this installation can reach, unless it is allowed to."""
 
 import asyncio
+import re
 import socket
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
@@ -10,6 +11,8 @@ from app.domain.events.errors import WebhookUrlRefused
 
 # Its last 32 bits are an IPv4 address that a gateway calls (RFC 6052).
 NAT64 = IPv6Network("64:ff9b::/96")
+# Labels of up to 63 characters (RFC 1123), in the form that a name server is asked for; underscores do occur.
+HOST_NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE)
 
 
 def checked_url(text: str, *, allow_private: bool) -> httpx.URL:
@@ -22,9 +25,13 @@ def checked_url(text: str, *, allow_private: bool) -> httpx.URL:
         raise WebhookUrlRefused("The URL must begin with https://.")
     if not url.host or url.userinfo or url.fragment:
         raise WebhookUrlRefused("The URL needs a host, and must hold neither credentials nor a fragment.")
+    if url.port not in (None, *range(1, 65536)):
+        raise WebhookUrlRefused("The URL's port must be from 1 to 65535.")
     try:
         literal = ip_address(url.host)
     except ValueError:
+        if not HOST_NAME.fullmatch(url.raw_host.decode("ascii")):
+            raise WebhookUrlRefused("The URL's host is not a name.") from None
         return url
     if not allow_private and not is_public(literal):
         raise WebhookUrlRefused("Only public addresses are called.")
