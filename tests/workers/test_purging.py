@@ -1,6 +1,7 @@
 """What is deleted leaves no row, no vector and no file, whatever state it was in, and nothing else goes with it."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import text
@@ -145,6 +146,28 @@ async def test_a_deleted_workspace_leaves_nothing(
     assert await uploads.scalar("SELECT count(*) FROM workspaces WHERE id = :id", id=workspace_id) == 0
     assert "Moreau" in await uploads.engine_text(other, urls.engine)
     assert await uploads.count("live_versions", kept) == 2
+
+
+async def test_a_removal_that_goes_on_is_not_stale(
+    worker: Worker, uploads: Uploads, workspace_id: WorkspaceId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the sweeper would send it again and again, until every thread of the workers did the same removal."""
+    for name in ("Ada", "Ben"):
+        await indexed(worker, uploads, workspace_id, f"Captain {name} Moreau left Port Lindau.")
+    age = "UPDATE workspaces SET status = 'deleting', updated_at = now() - interval '1 hour' WHERE id = :id RETURNING 1"
+    is_fresh = "SELECT updated_at > now() - interval '30 minutes' FROM workspaces WHERE id = :id"
+    seen: list[bool] = []
+    delete = worker.container.blobs.delete
+
+    async def looked_at(keys: Sequence[str]) -> None:
+        seen.append(await uploads.scalar(is_fresh, id=workspace_id))
+        await uploads.scalar(age, id=workspace_id)
+        await delete(keys)
+
+    monkeypatch.setattr(worker.container.blobs, "delete", looked_at)
+    await uploads.scalar(age, id=workspace_id)
+    assert await attempt(worker.jobs, PurgeWorkspace(uploads.tenant_id, workspace_id), runs=1) is None
+    assert seen == [True, True]
 
 
 async def test_a_document_is_not_gone_before_nothing_is_left(

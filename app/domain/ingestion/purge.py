@@ -106,7 +106,10 @@ class Purger:
                 await self._ports.graph_index.remove(graph.workspace, job.version_id, graph.lease)
 
     async def workspace(self, job: PurgeWorkspace) -> None:
-        """Remove a workspace that is being deleted, document by document, so that no transaction grows with it."""
+        """Remove a workspace that is being deleted, document by document, so that no transaction grows with it.
+
+        Each step is a sign of life: the sweeper sends again what gave none, and repetitions would fill the workers.
+        """
         async with self._ports.database.tenant(job.tenant_id) as session:
             repository = PurgeRepository(session)
             ref = await repository.find_deleting_workspace(job.workspace_id)
@@ -117,11 +120,14 @@ class Purger:
         for document_id in documents:
             async with self._ports.database.tenant(job.tenant_id) as session:
                 await stop_document(session, ref.workspace_id, document_id)
+                await PurgeRepository(session).touch_workspace(ref.workspace_id)
         async with self._graph_of(ref, needed=has_graph) as graph:
             if graph is not None:
                 await self._ports.graph_index.clear(graph.workspace, graph.lease)
             for document_id in documents:
                 await self._remove_rows(ref, document_id)
+                async with self._ports.database.tenant(job.tenant_id) as session:
+                    await PurgeRepository(session).touch_workspace(ref.workspace_id)
         async with self._ports.database.tenant(job.tenant_id) as session:
             await PurgeRepository(session).remove_workspace(ref.workspace_id)
 

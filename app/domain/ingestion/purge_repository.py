@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, exists, select, text
+from sqlalchemy import Select, delete, exists, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
@@ -76,6 +76,14 @@ class PurgeRepository(TenantRepository):
 
     async def find_deleting_workspace(self, workspace_id: UUID) -> WorkspaceRef | None:
         return await self.find_workspace(workspace_id, status="deleting")
+
+    async def touch_workspace(self, workspace_id: UUID) -> None:
+        """Tell the sweeper that the workspace's removal goes on."""
+        await self.session.execute(
+            update(Workspace)
+            .where(Workspace.tenant_id == self.session.tenant_id, Workspace.id == workspace_id)
+            .values(updated_at=func.now())
+        )
 
     async def find_workspace(self, workspace_id: UUID, *, status: str = "active") -> WorkspaceRef | None:
         query = select(Workspace.id, Workspace.number).where(
