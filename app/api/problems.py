@@ -7,10 +7,10 @@ from typing import Any
 import asyncpg
 import structlog
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_jsonable_python
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
@@ -154,7 +154,7 @@ def problem_response(
     is_passing = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
     if is_passing or "retry_after_seconds" in error.facts:
         extra["Retry-After"] = str(error.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS))
-    return JSONResponse(jsonable_encoder(body), status, headers={**extra, **(headers or {})}, media_type=MEDIA_TYPE)
+    return JSONResponse(to_jsonable_python(body), status, headers={**extra, **(headers or {})}, media_type=MEDIA_TYPE)
 
 
 def request_id_of(request: Request) -> str:
