@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-fairness bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
+.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -55,6 +55,9 @@ bench-ingest: setup ## ingest beside LightRAG's own server (DATA= ROWS=a,b,c ROU
 
 bench-fairness: setup ## one tenant's document beside another's backlog, and on an idle installation (BACKLOG=n)
 	@$(BIN)/python -m bench.fairness $(if $(BACKLOG),--backlog $(BACKLOG))
+
+bench-fence: setup ## what row level security costs a mix query, with and without in turns
+	@$(BIN)/python -m bench.fence
 
 bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1000,10000,100000 DATA= WRITE=0); writes docs/bench-lazy.md
 	@$(BIN)/python -m bench.lazy $(if $(SIZES),--sizes $(SIZES)) $(if $(DATA),--data "$(DATA)") \

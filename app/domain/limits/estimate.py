@@ -23,7 +23,7 @@ from app.text.passages import PassageDraft, split_passages
 from app.text.tokens import count_tokens
 
 # Until a workspace has extracted something: the tokens of the prompt around a chunk, and what a model answers to one
-# token of text. A general figure, not measured for general kinds; afterwards the workspace's own averages are used.
+# token of text. General figures, not measured; afterwards the averages of the workspace are used.
 PROMPT_TOKENS = 2000
 ANSWER_SHARE = 0.6
 TOKENS_OF_PRICE = 1_000_000
