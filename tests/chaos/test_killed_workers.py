@@ -20,6 +20,8 @@ from tests.chaos.user import User
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
+UNTOUCHED = ("state", "attempts", "started_at", "finished_at", "chunks_done")
+
 
 @pytest.mark.parametrize("stage", [parsing, embedding, writing, extracting, merging, committing])
 async def test_what_a_killed_worker_began_is_finished_by_another(stack: ChaosStack, user: User, stage: Stage) -> None:
@@ -59,5 +61,7 @@ async def test_the_other_documents_of_a_killed_worker_need_no_upload(stack: Chao
     stack.start_worker()
     found = await user.settled(PLACE)
     assert {item["status"] for item in found.values()} == {"ready"}
-    assert found[first.filename] == done
+    for name in ("lazy", "graph"):  # what is counted after the end, such as milliseconds, may still move
+        before, after = done["engines"][name], found[first.filename]["engines"][name]
+        assert [after[key] for key in UNTOUCHED] == [before[key] for key in UNTOUCHED]
     await nothing_is_left(stack)
