@@ -43,11 +43,17 @@ class Fleet:
 
 
 async def forget_queued(settings: Settings) -> None:
-    """Call off what earlier tests left in the queue: a message is for whoever's turn it is, so workers would take it up."""
+    """Call off what earlier tests left: a message is for whoever's turn it is, and the sweeper sends removals again.
+
+    Leases that a test held for long are free, so that removals left over end instead of being tried again and again.
+    """
     assert settings.owner_database_url is not None
     database = Database(settings.owner_database_url.get_secret_value(), pool_size=1)
     async with database.system() as session:
         await session.execute(text("UPDATE index_states SET state = 'cancelled' WHERE state IN ('queued', 'running')"))
+        await session.execute(
+            text("UPDATE workspace_leases SET owner = NULL, expires_at = NULL WHERE owner IS NOT NULL")
+        )
     await database.close()
 
 

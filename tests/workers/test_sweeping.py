@@ -14,13 +14,15 @@ import pytest
 
 from app.blobs.store import BlobMissing, blob_key
 from app.bootstrap import Worker
-from app.db.base import WorkspaceId
+from app.db.base import TenantId, WorkspaceId
 from app.db.provision import DatabaseUrls
 from app.db.session import Database
 from app.domain.ingestion.leftovers import LeftoverSweeper
+from app.domain.ingestion.runner import PURGE_RUNS
 from app.domain.ingestion.states import IndexStates
 from app.domain.ingestion.sweeper import Sweeper
-from app.jobs import Job, PurgeGraphVersion, PurgeUnownedVersion
+from app.jobs import Job, PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion
+from app.retrieval.contract import WorkspaceRef
 from app.settings import Settings
 from tests.factories import Tenancy
 from tests.workers.uploads import Upload, Uploads
@@ -139,6 +141,33 @@ async def test_a_superseded_version_whose_purge_was_lost(
     await attempt(worker.jobs, purge, runs=1)
     assert await uploads.count("passages", old) == 0
     assert "Tonnberg" not in await uploads.engine_text(workspace_id, urls.engine)
+    assert await swept(sweeper, broker, uploads.tenant_id) == []
+
+
+async def test_what_waits_for_a_busy_workspace_is_sent_once_and_gives_its_slot_back(
+    sweeper: Sweeper, broker: Broker, worker: Worker, uploads: Uploads, workspace_id: WorkspaceId
+) -> None:
+    """Else a long merge would fill the workers with removals that wait, each sweep with more of them."""
+    superseded = await indexed(worker, uploads, workspace_id, "Captain Ada Moreau commands the Tonnberg.")
+    newer = await uploads.replace(superseded, "Captain Ada Moreau commands the Seeadler.")
+    deleted = await indexed(worker, uploads, workspace_id, "Ben Holm keeps the log of the Albatross.")
+    for job in (newer.process, newer.index_graph):
+        await attempt(worker.jobs, job, runs=1)
+    await uploads.begin_deletion(deleted)
+    purges: list[Job] = [
+        PurgeGraphVersion(uploads.tenant_id, workspace_id, superseded.version_id),
+        PurgeDocument(uploads.tenant_id, workspace_id, deleted.document_id),
+    ]
+    ref = WorkspaceRef(TenantId(uploads.tenant_id), workspace_id, 0)
+    async with worker.container.leases.hold(ref, wait_seconds=5):
+        assert await swept(sweeper, broker, uploads.tenant_id) == purges
+        await sweeper.sweep()
+        assert [job for job in broker.sent if job.tenant_id == uploads.tenant_id] == purges
+        for purge in purges:
+            assert await attempt(worker.jobs, purge, runs=1) is not None
+            assert await attempt(worker.jobs, purge, runs=PURGE_RUNS) is None
+    for purge in await swept(sweeper, broker, uploads.tenant_id):
+        await attempt(worker.jobs, purge, runs=1)
     assert await swept(sweeper, broker, uploads.tenant_id) == []
 
 

@@ -20,7 +20,8 @@ from app.jobs import PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion, Purg
 from app.retrieval.contract import Engine, EngineWorkspace, Lease, WorkspaceRef
 
 ENGINES: tuple[Engine, ...] = ("lazy", "graph")
-LEASE_WAIT_SECONDS = 5.0
+# A purge holds a worker's slot while it waits, and looks again later; a longer wait would keep documents from being read.
+LEASE_WAIT_SECONDS = 1.0
 
 
 class RemovalIncomplete(Unavailable):
@@ -142,7 +143,7 @@ class Purger:
             yield None
             return
         workspace = await self._ports.workspaces.open(ref.tenant_id, ref.workspace_id)
-        async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
+        async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=1) as lease:
             yield _WritableGraph(workspace, lease)
 
     async def _remove_version(self, facts: VersionFacts) -> None:

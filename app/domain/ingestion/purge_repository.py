@@ -85,6 +85,30 @@ class PurgeRepository(TenantRepository):
             .values(updated_at=func.now())
         )
 
+    async def touch_document(self, document_id: UUID) -> None:
+        """Tell the sweeper that the document's removal was asked for just now."""
+        await self.session.execute(
+            update(Document)
+            .where(
+                Document.tenant_id == self.session.tenant_id,
+                Document.id == document_id,
+                Document.deleting_at.is_not(None),
+            )
+            .values(deleting_at=func.now())
+        )
+
+    async def touch_version(self, version_id: UUID) -> None:
+        """Tell the sweeper that the removal of what engines hold of the version was asked for just now."""
+        await self.session.execute(
+            update(IndexState)
+            .where(
+                IndexState.tenant_id == self.session.tenant_id,
+                IndexState.version_id == version_id,
+                IndexState.state.not_in(("queued", "running")),
+            )
+            .values(changed_at=func.clock_timestamp())
+        )
+
     async def find_workspace(self, workspace_id: UUID, *, status: str = "active") -> WorkspaceRef | None:
         query = select(Workspace.id, Workspace.number).where(
             Workspace.tenant_id == self.session.tenant_id, Workspace.id == workspace_id, Workspace.status == status

@@ -21,11 +21,9 @@ from app.jobs import (
     PurgeWorkspace,
     enqueue,
 )
-from app.retrieval.contract import WorkspaceBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
-BUSY_SECONDS = 2.0
 PURGE_RUNS = 5
 
 
@@ -86,13 +84,12 @@ class JobRunner:
     async def conclude(self, job: Job, owner: str, error: Exception, *, runs: int) -> float | None:
         """Record a failure; the seconds after which to run the job again, or None. `runs` counts those so far.
 
-        Purges have no state to fail into: they are repeated here a few times, and by the sweeper without end.
+        Purges have no state to fail into: they are repeated here a few times, and by the sweeper without end. That holds for a
+        busy workspace too: messages that came back until it is free would add up with those of the sweeper.
         """
         if isinstance(job, ProcessVersion | IndexGraph):
             return await self._attempts.conclude(job, owner, error)
         logger.warning("purge_interrupted", job=job.name, error_type=type(error).__name__)
-        if isinstance(error, WorkspaceBusy):
-            return BUSY_SECONDS
         return backoff_seconds(runs) if runs < PURGE_RUNS else None
 
     async def hand_back(self, job: Job, owner: str) -> bool:

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from app.db.session import Database
-from app.domain.ingestion.purge_repository import StaleWork
+from app.domain.ingestion.purge_repository import PurgeRepository, StaleWork
 from app.domain.ingestion.states import IndexStates
 from app.domain.tenants.deletion_repository import StaleDeletions
 from app.jobs import (
@@ -108,8 +108,20 @@ class Sweeper:
             await IndexStates(session).mark_sent(
                 [job.version_id for job in jobs if isinstance(job, ProcessVersion | IndexGraph)]
             )
+            await self._mark_purges_sent(PurgeRepository(session), jobs)
             for job in jobs:
                 enqueue(session, job)
+
+    async def _mark_purges_sent(self, repository: PurgeRepository, jobs: Sequence[Job]) -> None:
+        """Or the next sweep would add its messages to those that are still waiting."""
+        for job in jobs:
+            match job:
+                case PurgeGraphVersion():
+                    await repository.touch_version(job.version_id)
+                case PurgeDocument():
+                    await repository.touch_document(job.document_id)
+                case PurgeWorkspace():
+                    await repository.touch_workspace(job.workspace_id)
 
 
 def _by_kind(jobs: Sequence[tuple[str, Job]]) -> Mapping[str, int]:
