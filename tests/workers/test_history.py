@@ -8,6 +8,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from app.bootstrap import Worker
 from app.db.session import Database
+from app.domain.ingestion.heartbeats import Heartbeats
 from app.domain.ingestion.history_repository import REASONS, HistoryRepository, Transition
 from app.domain.ingestion.states import Claim, IndexStates
 from tests.factories import Tenancy
@@ -106,7 +107,7 @@ async def test_what_is_rolled_back_never_happened_and_a_step_of_an_attempt_is_no
         await IndexStates(session).finish(claim, "ready")
         await session.rollback()
     await change(uploads, "progress", claim, stage="parsing")
-    await change(uploads, "extend", claim, 30)
+    assert await Heartbeats(uploads.database, 30).claim(claim)
     assert steps(await history(uploads, upload, "lazy")) == before
 
 

@@ -12,6 +12,7 @@ import pytest
 from app.bootstrap import Worker
 from app.db.session import Database
 from app.domain.ingestion.attempts import Attempts
+from app.domain.ingestion.heartbeats import Heartbeats
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.process import VersionProcessor
 from app.domain.ingestion.purge_repository import StaleWork
@@ -72,9 +73,8 @@ async def test_an_expired_claim_is_taken_over_and_the_first_owner_can_change_not
     for step in STEPS:
         with pytest.raises(ClaimLost):
             await take_step(uploads, step, first)
-    async with uploads.database.tenant(uploads.tenant_id) as session:
-        assert not await IndexStates(session).extend(first, 30)
-        assert await IndexStates(session).extend(second, 30)
+    beats = Heartbeats(uploads.database, 30)
+    assert list(await asyncio.gather(beats.claim(first), beats.claim(second))) == [False, True]
 
 
 async def test_attempts_that_end_without_a_word_are_counted_and_come_to_an_end(

@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 from app.blobs.store import BlobStore, BlobStoreUnavailable, StoredBlob, blob_key
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Version, Workspace
+from app.db.models import Blob, IndexState, Version, Workspace
 from app.db.session import TenantSession
 from app.domain.documents.errors import FileTooLarge
 from app.domain.documents.repository import DocumentRepository
@@ -94,19 +95,29 @@ class Originals:
         return f"{media_type}; charset={charset}" if charset and found.container == "text" else media_type
 
 
-async def add_version(
-    session: TenantSession, workspace: Workspace, document_id: UUID, ordinal: int, original: Original
-) -> None:
-    """The rows of a version that is to be indexed under the workspace's profile, and its job. `workspace` is locked."""
-    documents = DocumentRepository(session, WorkspaceId(workspace.id))
+async def add_versions(session: TenantSession, workspace: Workspace, new: Sequence[tuple[UUID, int, Original]]) -> None:
+    """The rows of versions (document, ordinal, content) that are to be indexed under the workspace's profile, and their
+    jobs, in the order given. `workspace` is locked."""
     owner = {"tenant_id": workspace.tenant_id, "workspace_id": workspace.id}
-    stored = original.stored
-    await documents.add_blob(
-        Blob(**owner, id=original.blob_id, key=stored.key, sha256=stored.sha256, size_bytes=stored.size_bytes)
-    )
-    version = Version(
-        **owner, id=uuid4(), document_id=document_id, blob_id=original.blob_id, ordinal=ordinal,
-        media_type=original.media_type, index_profile_hash=workspace.index_profile_hash,
-    )  # fmt: skip
-    await documents.add_version(version, workspace.engines)
-    enqueue(session, ProcessVersion(**owner, version_id=version.id))
+    documents = DocumentRepository(session, WorkspaceId(workspace.id))
+    blobs = [
+        {
+            **owner, "id": original.blob_id, "key": original.stored.key, "sha256": original.stored.sha256,
+            "size_bytes": original.stored.size_bytes,
+        }
+        for _, _, original in new
+    ]  # fmt: skip
+    versions: list[dict[str, Any]] = [
+        {
+            **owner, "id": uuid4(), "document_id": document_id, "blob_id": original.blob_id, "ordinal": ordinal,
+            "media_type": original.media_type, "index_profile_hash": workspace.index_profile_hash,
+        }
+        for document_id, ordinal, original in new
+    ]  # fmt: skip
+    ids: list[UUID] = [version["id"] for version in versions]
+    await documents.add_rows(Blob, blobs)
+    await documents.add_rows(Version, versions)
+    states = [{**owner, "version_id": each, "engine": engine} for each in ids for engine in workspace.engines]
+    await documents.add_rows(IndexState, states)
+    for version_id in ids:
+        enqueue(session, ProcessVersion(**owner, version_id=version_id))

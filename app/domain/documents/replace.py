@@ -12,7 +12,7 @@ from app.db.base import TenantId, WorkspaceId
 from app.db.models import Document
 from app.db.session import Database, TenantSession
 from app.domain.documents.errors import DocumentDeleting
-from app.domain.documents.originals import Original, Originals, Upload, add_version
+from app.domain.documents.originals import Original, Originals, Upload, add_versions
 from app.domain.documents.records import DocumentRecord
 from app.domain.documents.repository import DocumentRepository
 from app.domain.ingestion.cancellation import cancel_version
@@ -88,7 +88,7 @@ class ContentService:
         if not is_unchanged:
             document.filename = original.upload.filename
             await cancel_version(session, workspace_id, before.version.id)
-            await add_version(session, workspace, document_id, before.version.ordinal + 1, original)
+            await add_versions(session, workspace, [(document_id, before.version.ordinal + 1, original)])
         document.updated_at = func.now()
         await session.flush()
         record = await documents.get(document_id)

@@ -4,11 +4,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, Uuid, column, exists, func, insert, literal, select, table, tuple_
-from sqlalchemy.orm import aliased
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    Uuid,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+    table,
+    text,
+    tuple_,
+)
 
+from app.db.base import TenantRow
 from app.db.models import Blob, Chunk, Document, IndexState, LiveVersion, Passage, Version, Workspace
 from app.db.repository import TenantRepository
 from app.db.session import TenantSession
@@ -25,6 +39,21 @@ statuses = table(
     column("status", Text()),
 )
 SHOWN_CHUNK_FAILURES = 20
+# A statement has 32,767 parameters at most.
+ROWS_A_STATEMENT = 1000
+
+
+SAME_CONTENTS = text("""
+SELECT DISTINCT ON (b.sha256) b.sha256, d.id
+  FROM blobs b
+  JOIN versions v ON v.tenant_id = b.tenant_id AND v.blob_id = b.id
+  JOIN documents d ON d.tenant_id = v.tenant_id AND d.id = v.document_id AND d.deleting_at IS NULL
+ WHERE b.tenant_id = :tenant_id AND b.workspace_id = :workspace_id AND b.sha256 = ANY (CAST(:digests AS bytea[]))
+   AND d.workspace_id = :workspace_id
+   AND NOT EXISTS (SELECT 1 FROM versions n
+                    WHERE n.tenant_id = v.tenant_id AND n.document_id = v.document_id AND n.ordinal > v.ordinal)
+ ORDER BY b.sha256, d.created_at
+""")
 
 
 class DocumentRepository(TenantRepository):
@@ -47,29 +76,13 @@ class DocumentRepository(TenantRepository):
         found = await self._load(self._records().where(Document.id.in_(wanted)))
         return sorted(found, key=lambda record: wanted.index(record.document.id))
 
-    async def find_same_content(self, sha256: bytes) -> UUID | None:
-        """The oldest document whose newest version has an original of this digest, unless it is being deleted."""
-        newer = aliased(Version)
-        query = (
-            select(Document.id)
-            .join(Version, (Version.tenant_id == Document.tenant_id) & (Version.document_id == Document.id))
-            .join(Blob, (Blob.tenant_id == Version.tenant_id) & (Blob.id == Version.blob_id))
-            .where(
-                *self._mine(),
-                Blob.workspace_id == self.workspace_id,
-                Blob.sha256 == sha256,
-                Document.deleting_at.is_(None),
-                ~exists().where(
-                    newer.tenant_id == Version.tenant_id,
-                    newer.document_id == Version.document_id,
-                    newer.ordinal > Version.ordinal,
-                ),
-            )
-            .order_by(Document.created_at)
-            .limit(1)
+    async def find_same_contents(self, digests: Iterable[bytes]) -> dict[bytes, UUID]:
+        """By digest the oldest document whose newest version has an original of it, unless it is being deleted."""
+        found = await self.session.execute(
+            SAME_CONTENTS,
+            {"tenant_id": self.session.tenant_id, "workspace_id": self.workspace_id, "digests": list(digests)},
         )
-        found: UUID | None = await self.session.scalar(query)
-        return found
+        return {row.sha256: row.id for row in found}
 
     async def lock(self, document_id: UUID) -> Document:
         """The row, kept from changing until the end of the transaction. Raises DocumentNotFound."""
@@ -141,24 +154,10 @@ class DocumentRepository(TenantRepository):
         )
         return version_ids
 
-    async def add_blob(self, blob: Blob) -> None:
-        self.session.add(blob)
-        await self.session.flush()
-
-    async def add_version(self, version: Version, engines: Iterable[str]) -> None:
-        """Store a version with one queued state an engine; its document and blob are there."""
-        self.session.add(version)
-        await self.session.flush()
-        for engine in engines:
-            self.session.add(
-                IndexState(
-                    tenant_id=version.tenant_id,
-                    workspace_id=version.workspace_id,
-                    version_id=version.id,
-                    engine=engine,
-                )
-            )
-        await self.session.flush()
+    async def add_rows(self, model: type[TenantRow], rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows of one table, in one statement unless they are very many."""
+        for start in range(0, len(rows), ROWS_A_STATEMENT):
+            await self.session.execute(insert(model).values(rows[start : start + ROWS_A_STATEMENT]))
 
     async def bump_corpus_version(self) -> None:
         """Say that queries may see something else now; call it last in a transaction, for it locks the row."""

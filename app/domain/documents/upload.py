@@ -1,6 +1,6 @@
 """Makes documents of uploads: stores the bytes, then the rows, then names the jobs. Indexing is the workers'."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,7 +11,7 @@ from app.blobs.store import BlobStore
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import Document, Workspace
 from app.db.session import Database, TenantSession
-from app.domain.documents.originals import Original, Originals, Upload, add_version
+from app.domain.documents.originals import Original, Originals, Upload, add_versions
 from app.domain.documents.records import DocumentRecord
 from app.domain.documents.repository import DocumentRepository
 from app.domain.workspaces.repository import WorkspaceRepository
@@ -71,28 +71,36 @@ class UploadService:
         workspace = (await WorkspaceRepository(session).get(workspace_id, for_update=True)).row
         refuse_deleting(workspace)
         documents = DocumentRepository(session, workspace_id)
+        digests = {original.stored.sha256 for original in originals}
+        known = {} if allow_duplicates else await documents.find_same_contents(digests)
+        new: dict[UUID, Original] = {}
         ids: list[tuple[UUID, bool]] = []
         for original in originals:
-            same = None if allow_duplicates else await documents.find_same_content(original.stored.sha256)
-            ids.append((same or await self._write_row(session, workspace, original, metadata), same is not None))
+            same = known.get(original.stored.sha256)
+            document_id = same or uuid4()
+            ids.append((document_id, same is not None))
+            if same is None:
+                new[document_id] = original
+                if not allow_duplicates:
+                    known[original.stored.sha256] = document_id
+        await self._write_new(session, workspace, new, metadata)
         records = {record.document.id: record for record in await documents.get_many({each for each, _ in ids})}
         return [Uploaded(records[document_id], is_duplicate) for document_id, is_duplicate in ids]
 
-    async def _write_row(
-        self, session: TenantSession, workspace: Workspace, original: Original, metadata: dict[str, Any]
-    ) -> UUID:
-        document = Document(
-            tenant_id=workspace.tenant_id,
-            workspace_id=workspace.id,
-            id=uuid4(),
-            title=original.upload.title,
-            filename=original.upload.filename,
-            metadata_=metadata,
-            # now() is the same for the whole transaction; lists show the documents of one upload in its order.
-            created_at=func.clock_timestamp(),
-            updated_at=func.clock_timestamp(),
-        )
-        session.add(document)
-        await session.flush()
-        await add_version(session, workspace, document.id, 1, original)
-        return document.id
+    async def _write_new(
+        self, session: TenantSession, workspace: Workspace, new: Mapping[UUID, Original], metadata: dict[str, Any]
+    ) -> None:
+        if not new:
+            return
+        # now() is the same for the whole transaction; lists show the documents of one upload in its order.
+        moment = func.clock_timestamp()
+        rows = [
+            {
+                "tenant_id": workspace.tenant_id, "workspace_id": workspace.id, "id": document_id,
+                "title": original.upload.title, "filename": original.upload.filename, "metadata_": metadata,
+                "created_at": moment, "updated_at": moment,
+            }
+            for document_id, original in new.items()
+        ]  # fmt: skip
+        await DocumentRepository(session, WorkspaceId(workspace.id)).add_rows(Document, rows)
+        await add_versions(session, workspace, [(document_id, 1, original) for document_id, original in new.items()])

@@ -1,15 +1,16 @@
 """One attempt at one index: claimed, kept alive, metered, and concluded into a state whatever happens to it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from uuid import UUID
 
 import structlog
+from sqlalchemy import event
 
 from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect
-from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
+from app.domain.ingestion.keepalive import kept_alive
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
@@ -56,14 +57,25 @@ class Begun:
     meter: UsageMeter = field(default_factory=UsageMeter)
 
 
+# What the attempt reads first, in the transaction that claims the index.
+Opening = Callable[[TenantSession, Begun], Awaitable[None]]
+
+
 class Attempts:
     """Begins attempts and turns how they ended into a transition."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+        self._bounded: dict[UUID, bool] = {}
+
+    def may_be_bounded(self, tenant_id: UUID) -> bool:
+        """Whether the tenant's plan may bound what is ingested at once, as the last attempt of this process saw it."""
+        return self._bounded.get(tenant_id, True)
 
     @asynccontextmanager
-    async def begin(self, job: IndexJob, owner: str, *, stage: str) -> AsyncIterator[Begun | None]:
+    async def begin(
+        self, job: IndexJob, owner: str, *, stage: str, opening: Opening | None = None
+    ) -> AsyncIterator[Begun | None]:
         """Claim the job's index for the block, which starts with `stage`; None if there is nothing to do, or not for us.
 
         While the block runs the claim is kept alive: `ClaimLost` ends the block when it was cancelled, deleted or taken
@@ -88,29 +100,26 @@ class Attempts:
             if isinstance(claim, Claim) and facts is not None:
                 record = await WorkspaceRepository(session).get(facts.ref.workspace_id)
                 begun = Begun(claim, facts, record)
+                self._bounded[job.tenant_id] = facts.is_bounded
+                if opening is not None:
+                    await opening(session, begun)
         if begun is None:
             yield None
             return
         with meter_usage(begun.meter):
             try:
-                async with kept_alive(lambda: self._extend(begun.claim), settings.lease_seconds, _lost):
+                beats = self._ports.leases.heartbeats
+                async with kept_alive(lambda: beats.claim(begun.claim), settings.lease_seconds, _lost):
                     yield begun
             finally:
                 await self._record_usage(begun)
 
     async def record_usage(self, session: TenantSession, begun: Begun) -> None:
-        """Write to the ledger with the attempt's last transaction; once that is committed, empty `begun.meter`."""
-        meter = begun.meter
-        if not meter.totals:
-            return
-        await IngestionRepository(session).add_usage(begun.claim, begun.facts.document_id, meter)
-        await IndexStates(session).add_usage(
-            begun.claim.version_id,
-            begun.claim.engine,
-            calls=meter.calls,
-            tokens_in=meter.tokens_in,
-            tokens_out=meter.tokens_out,
-        )
+        """Write the calls that are not in the ledger yet; the commit empties `begun.meter`."""
+        if begun.meter.totals:
+            event.listen(session.sync_session, "after_commit", lambda _: begun.meter.totals.clear(), once=True)
+            await IngestionRepository(session).add_usage(begun.claim, begun.facts.document_id, begun.meter)
+            await IndexStates(session).add_usage(begun.claim, begun.meter)
 
     async def conclude(self, job: IndexJob, owner: str, error: Exception) -> float | None:
         """Record how a failed attempt ended; the seconds after which to try again, or None if that was the last."""
@@ -146,11 +155,6 @@ class Attempts:
         if engine_of(job) == "lazy":
             await IndexStates(session).fail_dependent_graph(job.version_id, code, detail)
         await clean_up(session, job.workspace_id, job.version_id, ended)
-
-    async def _extend(self, claim: Claim) -> bool:
-        async with self._ports.database.tenant(claim.tenant_id) as session:
-            await session.limit_lock_waits(LOCK_WAIT_MS)
-            return await IndexStates(session).extend(claim, self._ports.settings.lease_seconds)
 
     async def _record_usage(self, begun: Begun) -> None:
         if not begun.meter.totals:

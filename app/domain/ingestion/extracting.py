@@ -57,6 +57,8 @@ class ChunkExtraction:
                     is_in_time = await within(left, work)
                 except (ModelUnavailable, ModelRejected) as error:
                     stopped_by = error
+        if progress.is_whole:
+            return progress.whole()
         if stopped_by is None and is_in_time and is_over.is_set() and await self._pass_on(claim, timer, progress):
             return None
         return await self._give_up_pending(claim, timer, progress, limit if not is_in_time else None, stopped_by)
@@ -89,7 +91,7 @@ class ChunkExtraction:
             if len(extraction.pending) == len(extraction.refused):
                 return False
             states = IndexStates(session)
-            await states.progress(claim, chunks=(extraction.extracted, extraction.total), stage_ms=timer.stage_ms)
+            await states.progress(claim, chunks=extraction.counts, stage_ms=timer.stage_ms)
             await states.hand_back(claim)
             enqueue(session, IndexGraph(claim.tenant_id, claim.workspace_id, claim.version_id))
         return True
@@ -107,9 +109,7 @@ class ChunkExtraction:
             repository = IngestionRepository(session)
             await progress.write(session)
             extraction = await repository.extraction(claim.version_id)
-            await IndexStates(session).progress(
-                claim, chunks=(extraction.extracted, extraction.total), stage_ms=timer.stage_ms
-            )
+            await IndexStates(session).progress(claim, chunks=extraction.counts, stage_ms=timer.stage_ms)
             is_repeated = (
                 limit is None
                 and not isinstance(stopped_by, ModelRejected)
@@ -153,12 +153,20 @@ class _Progress:
                     await self.write(session)
                     await IndexStates(session).progress(self._claim, chunks=(self._extracted, self._total))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every chunk is extracted."""
+        return self._extracted == self._total
+
+    def whole(self) -> Extraction:
+        """For the transaction that follows in any case, be it the one that takes the lease."""
+        return Extraction(self._total, frozenset(), (), unwritten=tuple(self._outcomes))
+
     async def write(self, session: TenantSession) -> None:
         """Write the outcomes that are not written yet."""
         outcomes, self._outcomes = self._outcomes, []
         self._written_at = monotonic()
-        if outcomes:
-            await IngestionRepository(session).note_outcomes(self._claim.version_id, outcomes)
+        await IngestionRepository(session).note_outcomes(self._claim.version_id, outcomes)
 
 
 async def within(seconds: float, work: Awaitable[None]) -> bool:

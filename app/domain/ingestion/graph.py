@@ -1,11 +1,12 @@
 """From chunks to the knowledge graph: extraction outside any lock, then LightRAG's insert under the workspace's lease."""
 
+from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
 from app.db.session import TenantSession
-from app.domain.ingestion.attempts import Attempts, StageTimer, clean_up
+from app.domain.ingestion.attempts import Attempts, Begun, StageTimer, clean_up
 from app.domain.ingestion.extracting import ChunkExtraction, within
 from app.domain.ingestion.live import failure_sentence, going_live
 from app.domain.ingestion.ports import Ports
@@ -13,6 +14,7 @@ from app.domain.ingestion.purge import retire_superseded
 from app.domain.ingestion.records import Extraction, VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import WAITING, Claim, IndexStates
+from app.domain.workspaces.service import profile_of
 from app.errors import Conflict, Invalid
 from app.jobs import IndexGraph
 from app.providers.contract import ModelRejected, ModelUnavailable
@@ -22,6 +24,8 @@ from app.retrieval.contract import EngineWorkspace, Extracted, VersionChunks, Wo
 # its chunks are extracted, so that its slot goes on with other documents, and whoever releases the lease wakes it.
 SLOTS_BESIDE_LINE = 2
 LEASE_WAIT_SECONDS = 10.0
+# How many chunks' readings are kept of versions that wait, some 10 kB each.
+PARKED_CHUNKS = 1000
 # Where one of these is all that chunks failed with, it says more than that they failed.
 PROVIDER_CODES = ({ModelUnavailable.code}, {ModelRejected.code})
 
@@ -46,6 +50,23 @@ class MergeCutOff(MergeTimedOut):
     code = "timeout_may_have_partial_index"
 
 
+class Parked:
+    """What was read in the answers about versions that wait for their workspace, so that it is not read again; the oldest goes
+    first. Whoever finds nothing here, in another process or after a crash, reads the engine's cache."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[UUID, str], Extracted] = OrderedDict()
+
+    def keep(self, version_id: UUID, profile_hash: str, extracted: Extracted) -> None:
+        self._kept[version_id, profile_hash] = extracted
+        while len(self._kept) > 1 and sum(map(len, self._kept.values())) > PARKED_CHUNKS:
+            self._kept.popitem(last=False)
+
+    def take(self, version_id: UUID, profile_hash: str) -> Extracted:
+        """By ordinal; empty if there is nothing."""
+        return self._kept.pop((version_id, profile_hash), {})
+
+
 class GraphIndexer:
     """Does `IndexGraph` jobs. What was extracted is never paid for again: the model's answers stay in the engine's cache."""
 
@@ -53,17 +74,23 @@ class GraphIndexer:
         self._ports = ports
         self._attempts = attempts
         self._extraction = ChunkExtraction(ports)
+        self._parked = Parked()
 
     async def run(self, job: IndexGraph, owner: str) -> None:
         """Raises what stops it; the caller concludes the attempt."""
-        async with self._attempts.begin(job, owner, stage="extracting") as begun:
+        loaded: list[tuple[VersionChunks, Extraction]] = []
+
+        async def load(session: TenantSession, begun: Begun) -> None:
+            loaded.append(await _load(session, begun))
+
+        async with self._attempts.begin(job, owner, stage="extracting", opening=load) as begun:
             if begun is None:
                 return
             claim, facts = begun.claim, begun.facts
             workspace = await self._ports.workspaces.engine_workspace(begun.workspace)
             timer = StageTimer(extract=claim.stage_ms.get("extract", 0.0))
-            version, before = await self._load(claim, facts, workspace)
-            extracted: Extracted = {}
+            ((version, before),) = loaded
+            extracted = self._parked.take(facts.version_id, workspace.profile.hash)
             extraction: Extraction | None = before
             if before.pending:
                 missing = only(version, before.pending)
@@ -73,21 +100,10 @@ class GraphIndexer:
             failed = {outcome.ordinal for outcome in extraction.failed}
             usable = only(version, {chunk.ordinal for chunk in version.chunks} - failed)
             try:
-                await self._merge(claim, facts, workspace, usable, extraction, extracted, timer)
+                await self._merge(begun, workspace, usable, extraction, extracted, timer)
             except WorkspaceBusy:
-                await self._park(claim, facts)
-
-    async def _load(
-        self, claim: Claim, facts: VersionFacts, workspace: EngineWorkspace
-    ) -> tuple[VersionChunks, Extraction]:
-        async with self._ports.database.tenant(facts.ref.tenant_id) as session:
-            repository = IngestionRepository(session)
-            if facts.profile_hash != workspace.profile.hash:
-                # Answers are cached by prompt, so those that the changed profile does not touch are found again.
-                await repository.reopen_chunks(facts.version_id)
-            extraction = await repository.extraction(facts.version_id)
-            await IndexStates(session).progress(claim, chunks=(extraction.extracted, extraction.total))
-            return await repository.load_chunks(facts), extraction
+                self._parked.keep(facts.version_id, workspace.profile.hash, extracted)
+                await self._park(claim, facts, extraction, timer)
 
     async def _is_usable(self, claim: Claim, facts: VersionFacts, extraction: Extraction) -> bool:
         """Whether the chunks are to be merged; False if some are missing and the workspace keeps such graphs out.
@@ -113,8 +129,7 @@ class GraphIndexer:
 
     async def _merge(
         self,
-        claim: Claim,
-        facts: VersionFacts,
+        begun: Begun,
         workspace: EngineWorkspace,
         version: VersionChunks,
         extraction: Extraction,
@@ -125,6 +140,7 @@ class GraphIndexer:
 
         Raises WorkspaceBusy.
         """
+        claim, facts = begun.claim, begun.facts
         limit = facts.seconds("merge_timeout_seconds", self._ports.settings.merge_timeout_seconds)
         has_others = False
         replaces: list[UUID] = []
@@ -136,11 +152,16 @@ class GraphIndexer:
             if has_others:
                 displaced = await repository.find_displaced(facts, "graph", is_partial=bool(extraction.failed))
                 replaces.extend([displaced] if displaced is not None else [])
-            await IndexStates(session).begin_merge(claim)
+            await repository.note_outcomes(facts.version_id, extraction.unwritten)
+            await IndexStates(session).begin_merge(claim, chunks=extraction.counts, stage_ms=timer.stage_ms)
 
         line = max(1, self._ports.settings.worker_concurrency - SLOTS_BESIDE_LINE)
+
+        async def book(session: TenantSession) -> None:
+            await self._attempts.record_usage(session, begun)
+
         async with self._ports.leases.hold(
-            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=line, opening=begin_merge
+            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=line, opening=begin_merge, closing=book
         ) as lease:
             merge = self._ports.graph_index.insert(
                 workspace,
@@ -163,11 +184,27 @@ class GraphIndexer:
             return MergeTimedOut(f"{sentence}; nothing of it was written, and a retry pays for no extraction again.")
         return MergeCutOff(f"{sentence}; what it may have left is being removed. Retry after that.")
 
-    async def _park(self, claim: Claim, facts: VersionFacts) -> None:
+    async def _park(self, claim: Claim, facts: VersionFacts, extraction: Extraction, timer: StageTimer) -> None:
         """Give the slot back until the workspace is free; the lease may have become free while we gave up."""
         async with self._ports.database.tenant(claim.tenant_id) as session:
-            await IndexStates(session).hand_back(claim, stage=WAITING)
+            await IngestionRepository(session).note_outcomes(facts.version_id, extraction.unwritten)
+            states = IndexStates(session)
+            await states.progress(claim, chunks=extraction.counts, stage_ms=timer.stage_ms)
+            await states.hand_back(claim, stage=WAITING)
         await self._ports.leases.wake_next(facts.ref)
+
+
+async def _load(session: TenantSession, begun: Begun) -> tuple[VersionChunks, Extraction]:
+    """The version's chunks, and how far their extraction is."""
+    facts, repository = begun.facts, IngestionRepository(session)
+    is_changed = facts.profile_hash != profile_of(begun.workspace).hash
+    if is_changed:
+        # Answers are cached by prompt, so those that the changed profile does not touch are found again.
+        await repository.reopen_chunks(facts.version_id)
+    version, extraction = await repository.load_chunks(facts)
+    if is_changed:
+        await IndexStates(session).progress(begun.claim, chunks=extraction.counts)
+    return version, extraction
 
 
 def only(version: VersionChunks, ordinals: Collection[int]) -> VersionChunks:

@@ -4,13 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from app.db.session import CONNECTION_ERRORS, is_lock_timeout
+from app.db.session import CONNECTION_ERRORS
 
 # Often enough that a cancelled or deleted document stops its work within seconds, whatever the lease's length.
 LONGEST_BEAT_SECONDS = 1.0
 SHORTEST_WAIT_SECONDS = 2.0
-# For `extend`, by way of `limit_lock_waits`.
-LOCK_WAIT_MS = 1000
 
 
 @asynccontextmanager
@@ -38,15 +36,16 @@ async def _beat(extend: Callable[[], Awaitable[bool]], lease_seconds: float, sco
     loop = asyncio.get_running_loop()
     deadline = loop.time() + lease_seconds
     while True:
-        await asyncio.sleep(min(lease_seconds / 3, LONGEST_BEAT_SECONDS))
+        # Whatever began when: all of a process beat at the same moments, so that they can share a statement.
+        interval = min(lease_seconds / 3, LONGEST_BEAT_SECONDS)
+        await asyncio.sleep(interval - loop.time() % interval)
         asked_at = loop.time()
         try:
             # Asked even after the deadline: a process that was merely slow still has its lease if nobody took it.
             async with asyncio.timeout(max(deadline - asked_at, SHORTEST_WAIT_SECONDS)):
                 is_held = await extend()
-        except CONNECTION_ERRORS as error:
-            # Only the holder's own last transaction has the row for so long, and it is guarded by itself.
-            is_held = is_lock_timeout(error) or loop.time() < deadline
+        except CONNECTION_ERRORS:
+            is_held = loop.time() < deadline
         else:
             deadline = asked_at + lease_seconds
         if not is_held:

@@ -7,16 +7,15 @@ of entities all happen inside `WorkspaceLeases.hold`. Engines read the epoch fro
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import func, or_, update
 
-from app.db.models import WorkspaceLease
 from app.db.session import CONNECTION_ERRORS, Database, TenantSession, is_lock_timeout
-from app.domain.ingestion.keepalive import LOCK_WAIT_MS, kept_alive
+from app.domain.ingestion.heartbeats import Heartbeats
+from app.domain.ingestion.keepalive import kept_alive
+from app.domain.ingestion.lease_repository import CONFIRM, RELEASE, TAKE
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
 from app.jobs import IndexGraph, enqueue
@@ -25,9 +24,10 @@ from app.retrieval.contract import Lease, LeaseLost, WorkspaceBusy, WorkspaceRef
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.1
+LOCK_WAIT_MS = 1000
 
-# What the holder does first, in the transaction that takes the lease.
-Opening = Callable[[TenantSession], Awaitable[None]]
+# What the holder does in the transaction that takes the lease, or in the one that gives it back.
+Step = Callable[[TenantSession], Awaitable[None]]
 
 
 class _Line:
@@ -59,6 +59,7 @@ class WorkspaceLeases:
     """Takes, keeps and releases the write leases of workspaces, each step in a transaction of its own."""
 
     def __init__(self, database: Database, lease_seconds: float) -> None:
+        self.heartbeats = Heartbeats(database, lease_seconds)
         self._database = database
         self._lease_seconds = lease_seconds
         self._lines: WeakValueDictionary[UUID, _Line] = WeakValueDictionary()
@@ -70,12 +71,14 @@ class WorkspaceLeases:
         *,
         wait_seconds: float,
         longest_line: int | None = None,
-        opening: Opening | None = None,
+        opening: Step | None = None,
+        closing: Step | None = None,
     ) -> AsyncIterator[Lease]:
         """Hold the lease for the block. Raises LeaseLost if it is lost inside.
 
         Raises WorkspaceBusy if it is not free in time, or at once where `longest_line` others of this process wait.
-        `opening` runs in the transaction that takes the lease; what it raises leaves the lease free.
+        `opening` runs in the transaction that takes the lease; what it raises leaves the lease free. `closing` runs in the one
+        that gives it back, unless the block has failed.
         """
         line = self._lines.setdefault(ref.workspace_id, _Line())
         if longest_line is not None and line.waiting >= longest_line:
@@ -85,12 +88,15 @@ class WorkspaceLeases:
             async with line.turn(wait_seconds) as left:
                 lease = await self._wait(ref, left, opening)
                 is_taken = True
+                is_done = False
                 try:
-                    async with kept_alive(lambda: self._extend(lease), self._lease_seconds, _lost):
+                    async with kept_alive(lambda: self.heartbeats.lease(lease), self._lease_seconds, _lost):
                         yield lease
+                    is_done = True
                 finally:
                     # Also when the block was cancelled: the next writer should not have to wait for the expiry.
-                    await asyncio.shield(asyncio.ensure_future(self._release(lease, line)))
+                    release = self._release(lease, line, closing if is_done else None)
+                    await asyncio.shield(asyncio.ensure_future(release))
         finally:
             if not is_taken:
                 # Whoever released the lease meanwhile left the waking to us.
@@ -104,28 +110,18 @@ class WorkspaceLeases:
             if version_id is not None and await IndexStates(session).wake(version_id):
                 enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))
 
-    async def take(self, ref: WorkspaceRef, opening: Opening | None = None) -> Lease | None:
+    async def take(self, ref: WorkspaceRef, opening: Step | None = None) -> Lease | None:
         """The lease, if it is free or has expired; whoever held it before is fenced by the epoch from now on."""
         owner = uuid4().hex
-        statement = (
-            update(WorkspaceLease)
-            .where(
-                WorkspaceLease.tenant_id == ref.tenant_id,
-                WorkspaceLease.workspace_id == ref.workspace_id,
-                or_(WorkspaceLease.owner.is_(None), WorkspaceLease.expires_at < func.clock_timestamp()),
-            )
-            .values(
-                owner=owner,
-                epoch=WorkspaceLease.epoch + 1,
-                expires_at=func.clock_timestamp() + timedelta(seconds=self._lease_seconds),
-            )
-            .returning(WorkspaceLease.epoch)
-            .execution_options(synchronize_session=False)
-        )
+        values = {
+            "tenant_id": ref.tenant_id,
+            "workspace_id": ref.workspace_id,
+            "owner": owner,
+            "lease_seconds": self._lease_seconds,
+        }
         try:
-            async with self._database.tenant(ref.tenant_id) as session:
-                await session.limit_lock_waits(LOCK_WAIT_MS)
-                epoch = await session.scalar(statement)
+            async with self._database.tenant(ref.tenant_id, lock_wait_ms=LOCK_WAIT_MS) as session:
+                epoch = await session.scalar(TAKE, values)
                 if epoch is not None and opening is not None:
                     await opening(session)
         except CONNECTION_ERRORS as error:
@@ -135,7 +131,7 @@ class WorkspaceLeases:
             return None
         return None if epoch is None else Lease(ref, owner, epoch)
 
-    async def _wait(self, ref: WorkspaceRef, wait_seconds: float, opening: Opening | None) -> Lease:
+    async def _wait(self, ref: WorkspaceRef, wait_seconds: float, opening: Step | None) -> Lease:
         deadline = asyncio.get_running_loop().time() + wait_seconds
         while (lease := await self.take(ref, opening)) is None:
             if asyncio.get_running_loop().time() >= deadline:
@@ -143,17 +139,12 @@ class WorkspaceLeases:
             await asyncio.sleep(POLL_SECONDS)
         return lease
 
-    async def _extend(self, lease: Lease) -> bool:
-        async with self._database.tenant(lease.ref.tenant_id) as session:
-            await session.limit_lock_waits(LOCK_WAIT_MS)
-            return await _change(
-                session, lease, expires_at=func.clock_timestamp() + timedelta(seconds=self._lease_seconds)
-            )
-
-    async def _release(self, lease: Lease, line: _Line) -> None:
+    async def _release(self, lease: Lease, line: _Line, closing: Step | None) -> None:
         try:
             async with self._database.tenant(lease.ref.tenant_id) as session:
-                await _change(session, lease, owner=None, expires_at=None)
+                if closing is not None:
+                    await closing(session)
+                await session.execute(RELEASE, _named(lease))
         except CONNECTION_ERRORS as error:
             # The work inside is done or has failed for its own reasons; the lease runs out by itself.
             logger.warning("lease_not_released", error_type=type(error).__name__)
@@ -173,24 +164,12 @@ class WorkspaceLeases:
 
 async def confirm(session: TenantSession, lease: Lease) -> None:
     """Fence this transaction: nobody can take the lease before it ends. Raises LeaseLost if somebody has."""
-    if not await _change(session, lease, owner=lease.owner):
+    if await session.scalar(CONFIRM, _named(lease)) is None:
         raise LeaseLost("another writer has taken over this workspace")
 
 
-async def _change(session: TenantSession, lease: Lease, **values: object) -> bool:
-    statement = (
-        update(WorkspaceLease)
-        .where(
-            WorkspaceLease.tenant_id == lease.ref.tenant_id,
-            WorkspaceLease.workspace_id == lease.ref.workspace_id,
-            # An owner is of one holding. The epoch has moved on with each write that the holder made itself.
-            WorkspaceLease.owner == lease.owner,
-        )
-        .values(**values)
-        .returning(WorkspaceLease.epoch)
-        .execution_options(synchronize_session=False)
-    )
-    return await session.scalar(statement) is not None
+def _named(lease: Lease) -> dict[str, object]:
+    return {"tenant_id": lease.ref.tenant_id, "workspace_id": lease.ref.workspace_id, "owner": lease.owner}
 
 
 def _busy() -> WorkspaceBusy:

@@ -120,12 +120,12 @@ class VersionProcessor:
                 await repository.add_chunks(facts, chunks)
                 await repository.describe_text(facts.version_id, text)
             # Guarded by the claim: whoever lost it rolls back all of the above.
-            await IndexStates(session).finish(begun.claim, "ready", stage_ms=timer.stage_ms)
+            await IndexStates(session).finish(begun.claim, "ready", stage_ms=timer.stage_ms, usage=begun.meter)
             await repository.move_live(facts, "lazy")
-            if await repository.has_graph(facts.version_id):
+            if facts.has_graph:
                 enqueue(session, IndexGraph(facts.ref.tenant_id, facts.ref.workspace_id, facts.version_id))
             await retire_superseded(session, facts)
-            await self._attempts.record_usage(session, begun)
+            await repository.add_usage(begun.claim, facts.document_id, begun.meter)
             await repository.bump_corpus(facts.ref.workspace_id)
         begun.meter.totals.clear()
 

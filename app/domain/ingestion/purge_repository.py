@@ -9,7 +9,7 @@ from sqlalchemy import Select, delete, exists, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Document, IndexState, LiveVersion, Version, Workspace
+from app.db.models import Blob, Document, IndexState, Version, Workspace
 from app.db.repository import TenantRepository, same_row
 from app.db.session import SystemSession
 from app.retrieval.contract import WorkspaceRef
@@ -18,6 +18,16 @@ STALE_WORK = text("SELECT kind, tenant_id, workspace_id, subject_id FROM stale_w
 UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unowned_engine_rows(:max_rows)")
 UNKNOWN_BLOB_KEYS = text("SELECT unknown_blob_keys(:keys)")
 
+
+SUPERSEDED = text("""
+SELECT v.id FROM versions v
+ WHERE v.tenant_id = :tenant_id AND v.document_id = :document_id
+   AND EXISTS (SELECT 1 FROM versions n
+                WHERE n.tenant_id = v.tenant_id AND n.document_id = v.document_id AND n.ordinal > v.ordinal)
+   AND NOT EXISTS (SELECT 1 FROM live_versions l WHERE l.tenant_id = v.tenant_id AND l.version_id = v.id)
+   AND NOT EXISTS (SELECT 1 FROM index_states s WHERE s.tenant_id = v.tenant_id AND s.version_id = v.id
+                                                  AND s.state IN ('queued', 'running'))
+""")
 
 # Every table that names documents or versions, but for those that tell of the past: what was used, what has happened.
 NAMING_TABLES = text("""
@@ -44,22 +54,8 @@ class PurgeRepository(TenantRepository):
 
     async def list_superseded(self, document_id: UUID) -> Sequence[UUID]:
         """Versions older than the newest that no engine answers from and nobody works on."""
-        newer = aliased(Version)
-        query = self._version_ids(
-            Version.document_id == document_id,
-            exists().where(
-                newer.tenant_id == Version.tenant_id,
-                newer.document_id == Version.document_id,
-                newer.ordinal > Version.ordinal,
-            ),
-            ~exists().where(LiveVersion.tenant_id == Version.tenant_id, LiveVersion.version_id == Version.id),
-            ~exists().where(
-                IndexState.tenant_id == Version.tenant_id,
-                IndexState.version_id == Version.id,
-                IndexState.state.in_(("queued", "running")),
-            ),
-        )
-        return (await self.session.scalars(query)).all()
+        values = {"tenant_id": self.session.tenant_id, "document_id": document_id}
+        return (await self.session.scalars(SUPERSEDED, values)).all()
 
     async def find_deleting(self, document_id: UUID) -> WorkspaceRef | None:
         """Where a document is that is being deleted; None if it is gone or was not asked to go."""

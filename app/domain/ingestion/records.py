@@ -22,6 +22,10 @@ class VersionFacts:
     settings: dict[str, Any]
     # Whether an earlier attempt has stored passages.
     has_text: bool
+    # Whether the graph engine is meant to index it.
+    has_graph: bool
+    # Whether the tenant's plan bounds what is ingested at once.
+    is_bounded: bool
 
     def seconds(self, name: str, default: float) -> float:
         """A time limit that the workspace may set for itself."""
@@ -50,14 +54,20 @@ class TextFacts:
 class Extraction:
     """How far the extraction of a version's chunks is: ordinals that are open, and outcomes that are failures, in order.
 
-    `refused` are the open ones that were asked for in vain.
+    `refused` are the open ones that were asked for in vain, `unwritten` outcomes that go with the attempt's next transaction.
     """
 
     total: int
     pending: frozenset[int]
     failed: tuple[ChunkOutcome, ...]
     refused: tuple[ChunkOutcome, ...] = ()
+    unwritten: tuple[ChunkOutcome, ...] = ()
 
     @property
     def extracted(self) -> int:
         return self.total - len(self.pending) - len(self.failed)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Chunks that are extracted, and all."""
+        return self.extracted, self.total

@@ -1,20 +1,23 @@
 """Queries of ingestion: versions with their surroundings and claims, chunks, live pointers, usage."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import TextClause, Update, delete, exists, func, select, text, update
+from sqlalchemy import TextClause, bindparam, delete, exists, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import (
     Blob,
     Chunk,
-    CorpusVersion,
     Document,
     IndexState,
     LiveVersion,
     Passage,
+    Plan,
+    Tenant,
     Version,
     Workspace,
     WorkspaceLease,
@@ -40,6 +43,29 @@ ON CONFLICT (tenant_id, document_id, engine) DO UPDATE SET version_id = EXCLUDED
                                        AND s.engine = :engine AND s.state = 'ready'))
 """)
 
+BUMP_CORPUS = text("""
+UPDATE corpus_versions SET version = version + 1 WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+""")
+
+ADD_CHUNKS = text("""
+INSERT INTO chunks (tenant_id, version_id, workspace_id, ordinal, first_passage, last_passage, tokens)
+SELECT :tenant_id, :version_id, :workspace_id, ordinal, first_passage, last_passage, tokens
+  FROM unnest(CAST(:ordinals AS int[]), CAST(:firsts AS int[]), CAST(:lasts AS int[]), CAST(:tokens AS int[]))
+       AS draft (ordinal, first_passage, last_passage, tokens)
+ ORDER BY ordinal
+""")
+
+DESCRIBE_TEXT = text("""
+UPDATE versions
+   SET language = :language, page_count = :page_count, char_count = :char_count, passage_count = :passage_count,
+       chunk_count = :chunk_count, index_profile_hash = :profile_hash
+ WHERE tenant_id = :tenant_id AND id = :version_id
+""")
+
+HAS_OTHERS = text("""
+SELECT EXISTS (SELECT 1 FROM versions WHERE tenant_id = :tenant_id AND document_id = :document_id AND id <> :version_id)
+""")
+
 NOTE_OUTCOMES = text("""
 UPDATE chunks SET state = outcome.state, error_code = outcome.code, error_detail = outcome.detail
   FROM unnest(CAST(:ordinals AS int[]), CAST(:states AS text[]), CAST(:codes AS text[]), CAST(:details AS text[]))
@@ -48,21 +74,44 @@ UPDATE chunks SET state = outcome.state, error_code = outcome.code, error_detail
 """)
 
 
+_FACTS = (
+    select(
+        Version, Document.title, Document.filename, Workspace.number, Workspace.settings, Blob.key,
+        exists().where(
+            IndexState.tenant_id == Version.tenant_id, IndexState.version_id == Version.id, IndexState.engine == "graph"
+        ),
+        exists().where(
+            Tenant.id == Version.tenant_id, Plan.name == Tenant.plan, Plan.concurrent_ingestions.is_not(None)
+        ),
+    )
+    .join(Document, same_row(Version, Document, Version.document_id))
+    .join(Workspace, same_row(Version, Workspace, Version.workspace_id))
+    .join(Blob, same_row(Version, Blob, Version.blob_id))
+    .where(Version.tenant_id == bindparam("tenant_id"), Version.id == bindparam("version_id"))
+)  # fmt: skip
+_CHUNKS = (
+    select(
+        Chunk.ordinal, Chunk.first_passage, Chunk.last_passage, Chunk.tokens, Chunk.state, Chunk.error_code,
+        Chunk.error_detail,
+    )
+    .where(Chunk.tenant_id == bindparam("tenant_id"), Chunk.version_id == bindparam("version_id"))
+    .order_by(Chunk.ordinal)
+)  # fmt: skip
+_PASSAGES = (
+    select(Passage.text, Passage.char_start, Passage.char_end, Passage.heading_path)
+    .where(Passage.tenant_id == bindparam("tenant_id"), Passage.version_id == bindparam("version_id"))
+    .order_by(Passage.ordinal)
+)
+
+
 class IngestionRepository(TenantRepository):
     # --- versions ---------------------------------------------------------------------------------------------------
 
     async def find_version(self, version_id: UUID) -> VersionFacts | None:
-        query = (
-            select(Version, Document.title, Document.filename, Workspace.number, Workspace.settings, Blob.key)
-            .join(Document, same_row(Version, Document, Version.document_id))
-            .join(Workspace, same_row(Version, Workspace, Version.workspace_id))
-            .join(Blob, same_row(Version, Blob, Version.blob_id))
-            .where(Version.tenant_id == self.session.tenant_id, Version.id == version_id)
-        )
-        row = (await self.session.execute(query)).one_or_none()
+        row = (await self.session.execute(_FACTS, self._of_version(version_id))).one_or_none()
         if row is None:
             return None
-        version, title, filename, number, settings, key = row
+        version, title, filename, number, settings, key, has_graph, is_bounded = row
         return VersionFacts(
             ref=WorkspaceRef(TenantId(version.tenant_id), WorkspaceId(version.workspace_id), number),
             document_id=version.document_id,
@@ -74,6 +123,8 @@ class IngestionRepository(TenantRepository):
             profile_hash=version.index_profile_hash,
             settings=settings,
             has_text=version.passage_count is not None,
+            has_graph=has_graph,
+            is_bounded=is_bounded,
         )
 
     async def find_claim(self, version_id: UUID, engine: Engine, owner: str) -> Claim | None:
@@ -114,28 +165,13 @@ class IngestionRepository(TenantRepository):
         return found
 
     async def describe_text(self, version_id: UUID, facts: TextFacts) -> None:
-        await self.session.execute(
-            update(Version)
-            .where(Version.tenant_id == self.session.tenant_id, Version.id == version_id)
-            .values(
-                language=facts.language,
-                page_count=facts.page_count,
-                char_count=facts.char_count,
-                passage_count=facts.passage_count,
-                chunk_count=facts.chunk_count,
-                index_profile_hash=facts.profile_hash,
-            )
-        )
-
-    async def has_graph(self, version_id: UUID) -> bool:
-        """Whether the graph engine is meant to index the version."""
-        query = self.rows(IndexState, IndexState.version_id == version_id, IndexState.engine == "graph")
-        return await self.session.scalar(query) is not None
+        await self.session.execute(DESCRIBE_TEXT, {**self._of_version(version_id), **asdict(facts)})
 
     async def may_be_in_graph(self, version_id: UUID) -> bool:
         """Whether the graph engine may hold anything of the version: never, while it has no chunks."""
-        chunk = self.rows(Chunk, Chunk.version_id == version_id).limit(1)
-        return await self.session.scalar(chunk) is not None and await self.has_graph(version_id)
+        chunk = exists().where(Chunk.tenant_id == IndexState.tenant_id, Chunk.version_id == IndexState.version_id)
+        query = self.rows(IndexState, IndexState.version_id == version_id, IndexState.engine == "graph", chunk)
+        return await self.session.scalar(query) is not None
 
     async def remove_text(self, version_id: UUID) -> None:
         """Passages (their vectors go with them) and chunks."""
@@ -146,36 +182,34 @@ class IngestionRepository(TenantRepository):
 
     # --- chunks -----------------------------------------------------------------------------------------------------
 
-    async def add_chunks(self, facts: VersionFacts, drafts: Iterable[ChunkDraft]) -> None:
-        self.session.add_all(
-            Chunk(
-                tenant_id=facts.ref.tenant_id,
-                version_id=facts.version_id,
-                ordinal=draft.ordinal,
-                workspace_id=facts.ref.workspace_id,
-                first_passage=draft.first_passage,
-                last_passage=draft.last_passage,
-                tokens=draft.tokens,
-            )
-            for draft in drafts
+    async def add_chunks(self, facts: VersionFacts, drafts: Sequence[ChunkDraft]) -> None:
+        await self.session.execute(
+            ADD_CHUNKS,
+            {
+                "tenant_id": facts.ref.tenant_id,
+                "workspace_id": facts.ref.workspace_id,
+                "version_id": facts.version_id,
+                "ordinals": [draft.ordinal for draft in drafts],
+                "firsts": [draft.first_passage for draft in drafts],
+                "lasts": [draft.last_passage for draft in drafts],
+                "tokens": [draft.tokens for draft in drafts],
+            },
         )
-        await self.session.flush()
 
-    async def load_chunks(self, facts: VersionFacts) -> VersionChunks:
-        """The version as the graph engine gets it: the same texts, every time they are asked for."""
-        chunks = await self.session.scalars(
-            self.rows(Chunk, Chunk.version_id == facts.version_id).order_by(Chunk.ordinal)
-        )
-        query = self.rows(Passage, Passage.version_id == facts.version_id).order_by(Passage.ordinal)
-        passages = (await self.session.scalars(query)).all()
+    async def load_chunks(self, facts: VersionFacts) -> tuple[VersionChunks, Extraction]:
+        """The version as the graph engine gets it, the same texts every time they are asked for, and how far it is."""
+        chunks = await self._chunks(facts.version_id)
+        passages: Sequence[Any] = (await self.session.execute(_PASSAGES, self._of_version(facts.version_id))).all()
         texts = tuple(
             ChunkText(chunk.ordinal, render_chunk(passages[chunk.first_passage : chunk.last_passage + 1]), chunk.tokens)
             for chunk in chunks
         )
-        return VersionChunks(facts.version_id, facts.document_id, texts)
+        return VersionChunks(facts.version_id, facts.document_id, texts), _extraction_of(chunks)
 
     async def note_outcomes(self, version_id: UUID, outcomes: Sequence[ChunkOutcome]) -> None:
         """Chunks whose failure may pass stay open, with the reason."""
+        if not outcomes:
+            return
         states = [
             "extracted" if outcome.error_code is None else "pending" if outcome.may_pass else "failed"
             for outcome in outcomes
@@ -213,19 +247,13 @@ class IngestionRepository(TenantRepository):
         )
 
     async def extraction(self, version_id: UUID) -> Extraction:
-        chunks = (
-            await self.session.scalars(self.rows(Chunk, Chunk.version_id == version_id).order_by(Chunk.ordinal))
-        ).all()
-        in_vain = {
-            state: tuple(
-                ChunkOutcome(chunk.ordinal, chunk.error_code, chunk.error_detail)
-                for chunk in chunks
-                if chunk.state == state and chunk.error_code is not None
-            )
-            for state in ("failed", "pending")
-        }
-        pending = frozenset(chunk.ordinal for chunk in chunks if chunk.state == "pending")
-        return Extraction(len(chunks), pending, in_vain["failed"], in_vain["pending"])
+        return _extraction_of(await self._chunks(version_id))
+
+    async def _chunks(self, version_id: UUID) -> Sequence[Any]:
+        return (await self.session.execute(_CHUNKS, self._of_version(version_id))).all()
+
+    def _of_version(self, version_id: UUID) -> dict[str, UUID]:
+        return {"tenant_id": self.session.tenant_id, "version_id": version_id}
 
     # --- what queries see -------------------------------------------------------------------------------------------
 
@@ -261,8 +289,8 @@ class IngestionRepository(TenantRepository):
 
     async def has_other_versions(self, facts: VersionFacts) -> bool:
         """Whether the document has versions beside this one."""
-        others = self.rows(Version, Version.document_id == facts.document_id, Version.id != facts.version_id)
-        return await self.session.scalar(others.limit(1)) is not None
+        values = {**self._of_version(facts.version_id), "document_id": facts.document_id}
+        return bool(await self.session.scalar(HAS_OTHERS, values))
 
     async def is_live(self, version_id: UUID, engine: Engine) -> bool:
         """Whether the engine answers from the version."""
@@ -300,6 +328,19 @@ class IngestionRepository(TenantRepository):
         )
 
 
+def _extraction_of(chunks: Sequence[Any]) -> Extraction:
+    in_vain = {
+        state: tuple(
+            ChunkOutcome(chunk.ordinal, chunk.error_code, chunk.error_detail)
+            for chunk in chunks
+            if chunk.state == state and chunk.error_code is not None
+        )
+        for state in ("failed", "pending")
+    }
+    pending = frozenset(chunk.ordinal for chunk in chunks if chunk.state == "pending")
+    return Extraction(len(chunks), pending, in_vain["failed"], in_vain["pending"])
+
+
 def moving_live(facts: VersionFacts, engine: Engine, *, is_partial: bool) -> TextClause:
     """The statement of `move_live`."""
     return MOVE_LIVE.bindparams(
@@ -312,10 +353,6 @@ def moving_live(facts: VersionFacts, engine: Engine, *, is_partial: bool) -> Tex
     )
 
 
-def bumping_corpus(tenant_id: UUID, workspace_id: UUID) -> Update:
+def bumping_corpus(tenant_id: UUID, workspace_id: UUID) -> TextClause:
     """The statement of `bump_corpus`."""
-    return (
-        update(CorpusVersion)
-        .where(CorpusVersion.tenant_id == tenant_id, CorpusVersion.workspace_id == workspace_id)
-        .values(version=CorpusVersion.version + 1)
-    )
+    return BUMP_CORPUS.bindparams(tenant_id=tenant_id, workspace_id=workspace_id)

@@ -46,7 +46,7 @@ class JobRunner:
         if not isinstance(job, ProcessVersion | IndexGraph):
             return job
         try:
-            async with self._database.system() as session:
+            async with self._database.statement() as session:
                 found = await FairQueue(session).next(engine_of(job), job.tenant_id, job.version_id)
         except CONNECTION_ERRORS as error:
             logger.warning("turn_not_chosen", error_type=type(error).__name__)
@@ -54,8 +54,11 @@ class JobRunner:
         return type(job)(*found) if found is not None else None
 
     async def follow_up(self, job: Job) -> None:
-        """Call what waited behind the limit of its tenant for this one to end: its own message is used up."""
-        if isinstance(job, ProcessVersion | IndexGraph):
+        """Call what waited behind the limit of its tenant for this one to end: its own message is used up.
+
+        Behind a limit that was set meanwhile the sweeper finds it.
+        """
+        if isinstance(job, ProcessVersion | IndexGraph) and self._attempts.may_be_bounded(job.tenant_id):
             async with self._database.tenant(job.tenant_id) as session:
                 for engine in await LimitsRepository(session).engines_behind_limit():
                     called = ProcessVersion if engine == "lazy" else IndexGraph

@@ -16,19 +16,19 @@ row to change, gets `ClaimLost`, and its transaction rolls back. When to change 
 Each change of a state is also a row of `index_transitions`, which the database itself writes.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Update, and_, case, exists, extract, func, literal, or_, update
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import aliased
+from sqlalchemy import ColumnElement, Row, TextClause, func, text, update
 
-from app.db.models import Chunk, IndexState, Tenant
+from app.db.models import Chunk, IndexState
 from app.db.session import TenantSession
+from app.domain.ingestion.transition_repository import CLAIM, FINISH, FINISHING, GIVE_UP, STEP
 from app.errors import Conflict
+from app.providers.usage import UsageMeter
 from app.retrieval.contract import Engine
 
 WAITING = "waiting_for_workspace"
@@ -84,51 +84,19 @@ class IndexStates:
         `Ended` if this would have been one attempt too many: the state is `failed` then. The graph can be claimed only
         once the version's passages are there, that is after its lazy index.
         """
-        free = (
-            *_at(version_id, engine),
-            # What is queued of a suspended tenant waits, uncounted.
-            exists().where(Tenant.id == IndexState.tenant_id, Tenant.status == "active"),
-            or_(
-                IndexState.state == "queued",
-                and_(IndexState.state == "running", IndexState.lease_expires_at < func.clock_timestamp()),
-            ),
-            *([self._lazy_is_ready(version_id)] if engine == "graph" else []),
-        )
-        row = await self._change(
-            (*free, IndexState.attempts < max_attempts),
-            state="running",
-            stage=stage,
-            attempts=IndexState.attempts + 1,
-            lease_owner=owner,
-            lease_expires_at=_expiry(lease_seconds),
-            started_at=func.coalesce(IndexState.started_at, func.clock_timestamp()),
-            finished_at=None,
-        )
+        values = {
+            "tenant_id": self.session.tenant_id,
+            "version_id": version_id,
+            "engine": engine,
+            "max_attempts": max_attempts,
+        }
+        taking = {"owner": owner, "lease_seconds": lease_seconds, "stage": stage}
+        row = await self._row(CLAIM, values | taking)
         if row is not None:
             return Claim(
                 self.session.tenant_id, row.workspace_id, version_id, engine, owner, row.attempts, row.stage_ms
             )
-        row = await self._change(
-            (*free, IndexState.attempts >= max_attempts),
-            **_failed(
-                "too_many_attempts", func.coalesce(IndexState.error_detail, f"gave up after {max_attempts} attempts")
-            ),
-        )
-        return _ended(row)
-
-    async def extend(self, claim: Claim, lease_seconds: float) -> bool:
-        """Keep the claim alive; False if it was taken away. One that its owner has concluded is not lost, but over."""
-        expires_at = case((IndexState.state == "running", _expiry(lease_seconds)), else_=IndexState.lease_expires_at)
-        statement = (
-            update(IndexState)
-            .where(
-                IndexState.tenant_id == claim.tenant_id,
-                *_at(claim.version_id, claim.engine),
-                IndexState.lease_owner == claim.owner,
-            )
-            .values(lease_expires_at=expires_at)
-        )
-        return await self._first(statement) is not None
+        return _ended(await self._row(GIVE_UP, values))
 
     async def progress(
         self,
@@ -139,18 +107,14 @@ class IndexStates:
         stage_ms: Mapping[str, float] | None = None,
     ) -> None:
         """Say how far the attempt is; `chunks` is (done, total). Raises ClaimLost."""
-        values: dict[str, Any] = {}
-        if stage is not None:
-            values["stage"] = stage
-        if chunks is not None:
-            values["chunks_done"], values["chunks_total"] = chunks
-        if stage_ms:
-            values["stage_ms"] = _merged(stage_ms)
-        await self._change_mine(claim, **values)
+        await self._step(claim, stage, None, chunks, stage_ms)
 
-    async def begin_merge(self, claim: Claim) -> None:
-        """Note, before the graph engine writes, that it may hold something untrusted from now on. Raises ClaimLost."""
-        await self._change_mine(claim, stage="merging", cleanliness="purging")
+    async def begin_merge(
+        self, claim: Claim, *, chunks: tuple[int, int] | None = None, stage_ms: Mapping[str, float] | None = None
+    ) -> None:
+        """Note, before the graph engine writes, that it may hold something untrusted from now on; the rest is as for
+        `progress`. Raises ClaimLost."""
+        await self._step(claim, "merging", "purging", chunks, stage_ms)
 
     async def finish(
         self,
@@ -159,9 +123,11 @@ class IndexStates:
         *,
         error: tuple[str, str] | None = None,
         stage_ms: Mapping[str, float] | None = None,
+        usage: UsageMeter | None = None,
     ) -> None:
-        """running → ready, or partial with `error` (code, sentence). Raises ClaimLost."""
-        if await self._first(finishing(claim, state, error=error, stage_ms=stage_ms)) is None:
+        """running → ready, or partial with `error` (code, sentence); counts `usage`. Raises ClaimLost."""
+        values = _finished(claim, state, error, stage_ms, usage)
+        if await self._row(FINISHING, values) is None:
             raise claim_lost()
 
     async def keep_out(self, claim: Claim, code: str, detail: str, *, may_be_in_graph: bool) -> Ended:
@@ -252,26 +218,30 @@ class IndexStates:
         """Note that the jobs of these queued states were sent again, so that the next sweep does not repeat it."""
         await self._change((IndexState.version_id.in_(version_ids), IndexState.state == "queued"))
 
-    async def add_usage(self, version_id: UUID, engine: Engine, *, calls: int, tokens_in: int, tokens_out: int) -> None:
+    async def add_usage(self, claim: Claim, usage: UsageMeter) -> None:
         """Count model calls, whatever became of the attempt that made them; not a transition."""
         await self.session.execute(
-            update(IndexState)
-            .where(*_at(version_id, engine))
-            .values(
-                model_calls=IndexState.model_calls + calls,
-                tokens_in=IndexState.tokens_in + tokens_in,
-                tokens_out=IndexState.tokens_out + tokens_out,
-            )
+            update(IndexState).where(*_at(claim.version_id, claim.engine)).values(**_used(usage))
         )
 
-    def _lazy_is_ready(self, version_id: UUID) -> ColumnElement[bool]:
-        lazy = aliased(IndexState)
-        return exists().where(
-            lazy.tenant_id == self.session.tenant_id,
-            lazy.version_id == version_id,
-            lazy.engine == "lazy",
-            lazy.state == "ready",
-        )
+    async def _step(
+        self,
+        claim: Claim,
+        stage: str | None,
+        cleanliness: str | None,
+        chunks: tuple[int, int] | None,
+        stage_ms: Mapping[str, float] | None,
+    ) -> None:
+        done, total = chunks or (None, None)
+        steps = {
+            "stage": stage,
+            "cleanliness": cleanliness,
+            "done": done,
+            "total": total,
+            "stage_ms": _rounded(stage_ms),
+        }
+        if await self._row(STEP, _named(claim) | steps) is None:
+            raise claim_lost()
 
     async def _change_mine(self, claim: Claim, **values: Any) -> Row[Any]:
         row = await self._change(_mine(claim), **values)
@@ -291,7 +261,10 @@ class IndexStates:
         statement = statement.execution_options(synchronize_session=False).returning(
             IndexState.workspace_id, IndexState.state, IndexState.attempts, IndexState.cleanliness, IndexState.stage_ms
         )
-        rows: list[Row[Any]] = list((await self.session.execute(statement)).all())
+        return await self._row(statement)
+
+    async def _row(self, statement: Any, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
+        rows: list[Row[Any]] = list((await self.session.execute(statement, values)).all())
         return rows[0] if rows else None
 
 
@@ -301,32 +274,13 @@ def finishing(
     *,
     error: tuple[str, str] | None = None,
     stage_ms: Mapping[str, float] | None = None,
-    since_changed: str | None = None,
-) -> Update:
+    since_changed: str,
+) -> TextClause:
     """The statement of `finish`; `since_changed` names a stage that took the time since the state was last changed.
 
     It touches no row where the claim is lost.
     """
-    code, detail = error or (None, None)
-    taken = _merged(stage_ms or {})
-    if since_changed is not None:
-        seconds = extract("epoch", func.clock_timestamp() - IndexState.changed_at)
-        taken = taken.op("||")(func.jsonb_build_object(since_changed, func.round(seconds * 1000, 1)))
-    return (
-        update(IndexState)
-        .where(*_mine(claim))
-        .values(
-            state=state,
-            cleanliness="clean",
-            stage="done",
-            error_code=code,
-            error_detail=detail,
-            lease_expires_at=None,
-            finished_at=func.clock_timestamp(),
-            changed_at=func.clock_timestamp(),
-            stage_ms=taken,
-        )
-    )
+    return text(FINISH).bindparams(**_finished(claim, state, error, stage_ms, None, since_changed))
 
 
 def claim_lost() -> ClaimLost:
@@ -346,13 +300,47 @@ def _mine(claim: Claim) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _expiry(lease_seconds: float) -> ColumnElement[Any]:
-    return func.clock_timestamp() + timedelta(seconds=lease_seconds)
+def _named(claim: Claim) -> dict[str, Any]:
+    return {
+        "tenant_id": claim.tenant_id,
+        "version_id": claim.version_id,
+        "engine": claim.engine,
+        "owner": claim.owner,
+    }
 
 
-def _merged(stage_ms: Mapping[str, float]) -> ColumnElement[Any]:
-    patch = {name: round(value, 1) for name, value in stage_ms.items()}
-    return IndexState.stage_ms.op("||")(literal(patch, JSONB))
+def _finished(
+    claim: Claim,
+    state: str,
+    error: tuple[str, str] | None,
+    stage_ms: Mapping[str, float] | None,
+    usage: UsageMeter | None,
+    since_changed: str | None = None,
+) -> dict[str, Any]:
+    code, detail = error or (None, None)
+    return {
+        **_named(claim),
+        "state": state,
+        "code": code,
+        "detail": detail,
+        "stage_ms": _rounded(stage_ms),
+        "calls": usage.calls if usage else 0,
+        "tokens_in": usage.tokens_in if usage else 0,
+        "tokens_out": usage.tokens_out if usage else 0,
+        "since_changed": since_changed,
+    }
+
+
+def _rounded(stage_ms: Mapping[str, float] | None) -> str:
+    return json.dumps({name: round(value, 1) for name, value in (stage_ms or {}).items()})
+
+
+def _used(usage: UsageMeter) -> dict[str, Any]:
+    return {
+        "model_calls": IndexState.model_calls + usage.calls,
+        "tokens_in": IndexState.tokens_in + usage.tokens_in,
+        "tokens_out": IndexState.tokens_out + usage.tokens_out,
+    }
 
 
 def _failed(code: str, detail: Any) -> dict[str, Any]:

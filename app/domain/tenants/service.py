@@ -45,7 +45,7 @@ class Authenticator:
         """Raises InvalidApiKey, or TenantSuspended for a key that would be good."""
         # A malformed key is looked up like any other, so that it costs the same as one of an unknown prefix.
         presented = parse_key(text) or PresentedKey("", "")
-        async with self._database.system() as session:
+        async with self._database.statement() as session:
             stored = await KeyDirectory(session).find(presented.prefix)
         matches = secret_matches(presented.secret, stored.secret_hash if stored else None)
         if stored is None or not matches or not _is_current(stored):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import Select, bindparam, select, tuple_
 from sqlalchemy.orm import aliased
 
 from app.db.models import CorpusVersion, ModelProfile, Workspace, WorkspaceLease
@@ -25,13 +25,26 @@ class WorkspaceRecord:
     corpus_version: int = 0
 
 
+_RECORDS: "Select[Workspace, str, str, int]" = (
+    select(Workspace, EmbeddingProfile.name, ChatProfile.name, CorpusVersion.version)
+    .join(
+        CorpusVersion,
+        (CorpusVersion.tenant_id == Workspace.tenant_id) & (CorpusVersion.workspace_id == Workspace.id),
+    )
+    .join(EmbeddingProfile, EmbeddingProfile.id == Workspace.embedding_profile_id)
+    .outerjoin(ChatProfile, ChatProfile.id == Workspace.chat_profile_id)
+    .where(Workspace.tenant_id == bindparam("tenant_id"))
+)
+# Asked by every request and every job, and so made once.
+_RECORD = _RECORDS.where(Workspace.id == bindparam("workspace_id"))
+_LOCKED_RECORD = _RECORD.with_for_update(of=Workspace, key_share=True)
+
+
 class WorkspaceRepository(TenantRepository):
     async def get(self, workspace_id: UUID, *, for_update: bool = False) -> WorkspaceRecord:
         """Raises WorkspaceNotFound. `for_update` makes concurrent changes of one workspace wait for each other."""
-        query = self._records().where(Workspace.id == workspace_id)
-        if for_update:
-            query = query.with_for_update(of=Workspace, key_share=True)
-        found = (await self.session.execute(query)).one_or_none()
+        values = {"tenant_id": self.session.tenant_id, "workspace_id": workspace_id}
+        found = (await self.session.execute(_LOCKED_RECORD if for_update else _RECORD, values)).one_or_none()
         if found is None:
             raise WorkspaceNotFound.of(workspace_id)
         return WorkspaceRecord(found[0], found[1], found[2], found[3])
@@ -40,12 +53,13 @@ class WorkspaceRepository(TenantRepository):
         self, *, only: UUID | None, after: tuple[datetime, UUID] | None, limit: int
     ) -> "list[WorkspaceRecord]":
         """In order of creation, from the first after `after`; `only` is the workspace that the caller's key is bound to."""
-        query = self._records().order_by(Workspace.created_at, Workspace.id).limit(limit)
+        query = _RECORDS.order_by(Workspace.created_at, Workspace.id).limit(limit)
+        values = {"tenant_id": self.session.tenant_id}
         if only is not None:
             query = query.where(Workspace.id == only)
         if after is not None:
             query = query.where(tuple_(Workspace.created_at, Workspace.id) > tuple_(*after))
-        return [WorkspaceRecord(row[0], row[1], row[2], row[3]) for row in await self.session.execute(query)]
+        return [WorkspaceRecord(row[0], row[1], row[2], row[3]) for row in await self.session.execute(query, values)]
 
     async def name_is_taken(self, name: str) -> bool:
         return await self.session.scalar(self.rows(Workspace, Workspace.name == name)) is not None
@@ -65,15 +79,3 @@ class WorkspaceRepository(TenantRepository):
         if name not in known:
             raise UnknownModel(f"There is no {role} model {name!r}.", model=name, role=role, known=sorted(known))
         return known[name]
-
-    def _records(self) -> "Select[Workspace, str, str, int]":
-        return (
-            select(Workspace, EmbeddingProfile.name, ChatProfile.name, CorpusVersion.version)
-            .join(
-                CorpusVersion,
-                (CorpusVersion.tenant_id == Workspace.tenant_id) & (CorpusVersion.workspace_id == Workspace.id),
-            )
-            .join(EmbeddingProfile, EmbeddingProfile.id == Workspace.embedding_profile_id)
-            .outerjoin(ChatProfile, ChatProfile.id == Workspace.chat_profile_id)
-            .where(Workspace.tenant_id == self.session.tenant_id)
-        )
