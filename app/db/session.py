@@ -73,6 +73,7 @@ _ENTER = (
 )
 ENTER = text(_ENTER)
 ENTER_IMPATIENTLY = text(f"{_ENTER}, set_config('lock_timeout', :lock_wait, true)")
+ENTER_AND_SHARE = text(f"{_ENTER}, pg_export_snapshot() AS snapshot")
 
 
 class _TenantSyncSession(Session):
@@ -85,6 +86,8 @@ def _set_tenant(session: Session, transaction: SessionTransaction, connection: C
     values = {"tenant": session.info["tenant"], "operator": session.info.get("operator", ""), "audit": audit_setting()}
     if "lock_wait" in session.info:
         connection.execute(ENTER_IMPATIENTLY, values | {"lock_wait": session.info["lock_wait"]})
+    elif session.info.get("shares"):
+        session.info["snapshot"] = connection.execute(ENTER_AND_SHARE, values).one().snapshot
     else:
         connection.execute(ENTER, values)
 
@@ -131,6 +134,12 @@ class TenantSession(SystemSession):
     def tenant_id(self) -> UUID:
         return UUID(self.info["tenant"])
 
+    @property
+    def snapshot(self) -> str:
+        """The name by which other transactions can see what this one sees; of a session of `Database.snapshot` only."""
+        name: str = self.info["snapshot"]
+        return name
+
 
 class Database:
     """Hands out units of work over one pool of connections of one database role."""
@@ -168,6 +177,7 @@ class Database:
         )
         _check_at_checkout(self.engine)
         self._alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._reading = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._publish = publish
 
     @asynccontextmanager
@@ -180,6 +190,15 @@ class Database:
         async with TenantSession(self.engine, expire_on_commit=False, info=info) as session:
             yield session
             await self._commit(session)
+
+    @asynccontextmanager
+    async def snapshot(self, tenant_id: UUID, *, share: bool = False) -> AsyncIterator[TenantSession]:
+        """One transaction as this tenant that only reads, and whose statements all see what had been committed at its
+        beginning. With `share` other connections can see the same, by its name, for as long as it lasts."""
+        info = {"tenant": str(tenant_id), "shares": share}
+        async with TenantSession(self._reading, expire_on_commit=False, info=info) as session:
+            await session.connection()
+            yield session
 
     @asynccontextmanager
     async def operator(self, tenant_id: UUID | None = None) -> AsyncIterator[TenantSession]:

@@ -108,10 +108,6 @@ async def test_replaced_bytes_are_no_duplicate_any_more(
     assert (await client.post(url, json={"title": "t", "text": OLD})).status_code == 202
 
 
-@pytest.mark.xfail(
-    reason="A graph query reads by several statements: one that runs while a replacement commits may show both contents.",
-    strict=False,
-)
 async def test_each_engine_answers_from_the_old_content_until_it_has_the_new_one(
     client: httpx.AsyncClient,
     tenancy: Tenancy,

@@ -85,7 +85,7 @@ class LazySearch:
         flavour = replace(FLAVOURS[DEFAULT_FLAVOUR], concepts=min(nodes, MAX_NODES))
         request = SearchRequest(query, DEFAULT_FLAVOUR)
         vector = (await workspace.embedding.embed([query], role="query"))[0]
-        async with self._database.tenant(workspace.ref.tenant_id) as session:
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
             legs = await _search_legs(session, workspace, request, vector, Stopwatch())
             seeds = await _load(session, workspace.ref, legs.fused, request, flavour.seeds)
             weights = seed_weights(legs.fused, [seed.passage_id for seed in seeds])
@@ -107,7 +107,7 @@ class LazySearch:
         clock = Stopwatch()
         with clock.stage("embedding"):
             query = (await workspace.embedding.embed([request.query], role="query"))[0]
-        async with self._database.tenant(workspace.ref.tenant_id) as session:
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
             legs = await _search_legs(session, workspace, request, query, clock)
             trail, scores = None, legs.fused
             if flavour is not None:

@@ -6,7 +6,7 @@ from typing import Any
 from app.retrieval.contract import Statement, WorkspaceRef
 from app.retrieval.entity_contract import AliasSource, EntityAlias
 from app.retrieval.lightrag.names import entity_key
-from app.retrieval.lightrag.pool import EngineDatabase
+from app.retrieval.lightrag.reads import Reads
 from app.retrieval.lightrag.storage.aliases import RESOLVE
 
 _PUT = """
@@ -43,7 +43,7 @@ SELECT alias, target, source, created_at FROM entity_aliases
 class AliasStore:
     """Reads run inside the workspace's fence; what they decide on is changed under the workspace's lease only."""
 
-    def __init__(self, database: EngineDatabase, ref: WorkspaceRef) -> None:
+    def __init__(self, database: Reads, ref: WorkspaceRef) -> None:
         self._database = database
         self._ref = ref
 

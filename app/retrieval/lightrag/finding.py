@@ -4,7 +4,6 @@ The five modes, the budgets that cut what is found, and the choice of chunks are
 way to the rows is ours. The functions that order and choose do no I/O.
 """
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from lightrag.utils import pick_by_weighted_polling
 
 from app.providers.contract import Vectors
 from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.lightrag.reads import together
 from app.retrieval.lightrag.search_store import GraphReader, Row
 from app.text.tokens import count_again
 
@@ -56,9 +56,9 @@ class Probes:
 
 
 async def find(reader: GraphReader, mode: str, probes: Probes, wanted: Wanted) -> Found:
-    """What `mode` finds. The branches of a mode run side by side."""
+    """What `mode` finds. The branches of a mode are asked side by side."""
     near_chunks = reader.nearest_chunks(probes.question, wanted.chunks) if mode in ("naive", "mix") else _nothing()
-    near, around, (linked, ends) = await asyncio.gather(
+    near, around, (linked, ends) = await together(
         near_chunks, _around_entities(reader, probes.low, wanted), _around_relations(reader, probes.high, wanted)
     )
     entities, relations = around

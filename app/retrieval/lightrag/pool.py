@@ -5,6 +5,7 @@ travels in a context variable; without one all tables look empty.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -22,6 +23,7 @@ from app.errors import Unavailable
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag import scope
 from app.retrieval.lightrag.logging import quieten_engine
+from app.retrieval.lightrag.reads import OneConnection, Reads
 from app.settings import Settings, refuse_engine_hijack
 
 # The server's farewell to a connection is a lost connection too, and so is the driver's complaint when the farewell has
@@ -55,6 +57,8 @@ _fence: ContextVar[Fence] = ContextVar("engine_fence", default=NOWHERE)
 
 _ENTER = "SELECT set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"
 _ACT_FOR = "SELECT set_config('app.tenant_id',$1,true),set_config('app.audit',$2,true)"
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT_NAME = re.compile("[0-9A-F-]+")
 CONNECT_TIMEOUT_SECONDS = 10
 # A statement that the server does not end in time is given up by the client a little later: the network is gone.
 TIMEOUT_MARGIN_SECONDS = 5
@@ -190,18 +194,36 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
 
         Beginning it is tried again over a lost connection; what happens inside is not.
         """
-        await self._ensure_pool()
-        connection, transaction = await self._begin()
+        connection = await self._begin("SELECT 1")
         try:
-            async with transaction:
+            async with connection.transaction():
                 if tenant_id is not None:
                     await connection.execute(_ACT_FOR, str(tenant_id), audit_setting())
                 yield connection
         finally:
             await self.pool.release(connection)
 
-    async def _begin(self) -> tuple[Any, Any]:
-        """A connection that has answered, and a transaction of it that is yet to be entered."""
+    @asynccontextmanager
+    async def snapshot(self, name: str) -> AsyncIterator[Reads]:
+        """Reads inside the workspace's fence that see what the transaction sees that shares its snapshot by `name`.
+
+        They run one after the other on one connection: a search that held several while it waits for another one could
+        wait for its like for ever.
+        """
+        if not _SNAPSHOT_NAME.fullmatch(name):
+            raise ValueError("that is no name of a snapshot")
+        try:
+            connection = await self._begin(f"{_BEGIN_READING}; SET TRANSACTION SNAPSHOT '{name}'")
+        except (asyncpg.UndefinedObjectError, asyncpg.InvalidParameterValueError) as error:
+            raise EngineUnavailable("the search's snapshot is gone with its connection; try again") from error
+        try:
+            yield OneConnection(connection)
+        finally:
+            await self._end(connection)
+
+    async def _begin(self, first: str) -> Any:
+        """A connection that has run `first`, which is tried again over a lost one."""
+        await self._ensure_pool()
         async for attempt in AsyncRetrying(
             stop=stop_after_attempt(ATTEMPTS),
             retry=retry_if_exception_type(self._transient_exceptions),
@@ -211,12 +233,20 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             with attempt:
                 connection = await self.pool.acquire(timeout=CONNECT_TIMEOUT_SECONDS)
                 try:
-                    await connection.execute("SELECT 1")
+                    await connection.execute(first)
                 except BaseException:
-                    await self.pool.release(connection)
+                    await self._end(connection)
                     raise
-                return connection, connection.transaction()
+                return connection
         raise AssertionError("the last attempt returns or raises")
+
+    async def _end(self, connection: Any) -> None:
+        """Give a connection back; asyncpg's own way to end a transaction that is open reports it as a fault."""
+        try:
+            if not connection.is_closed() and connection.is_in_transaction():
+                await connection.execute("ROLLBACK")
+        finally:
+            await self.pool.release(connection)
 
     async def close(self) -> None:
         """Close the pool and make room for another one."""

@@ -1,12 +1,13 @@
 """Answers the five graph modes with evidence: what LightRAG would find, as far as it is trusted, cited by passage.
 
 The graph knows no versions, so what is found in it is judged afterwards, and looked for again with wider limits where
-too little is left.
+too little is left. Two roles read, on a connection each, but both in one snapshot: what commits meanwhile is seen as a
+whole or not at all.
 """
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from lightrag import QueryParam
 from lightrag.operate import extract_keywords_only
 from lightrag.query_validation import QueryValidationError, validate_rag_query
 
-from app.db.session import Database
+from app.db.session import Database, TenantSession
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.contract import (
     EngineWorkspace,
@@ -31,9 +32,11 @@ from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
+from app.retrieval.lightrag.reads import Reads, together
 from app.retrieval.lightrag.search_store import GraphReader
 from app.retrieval.lightrag.stages import Stages
 from app.retrieval.lightrag.support_store import SupportStore
+from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import load_evidence, passages_of_chunks
 from app.retrieval.store.postings import LexicalResult, search_terms
 from app.retrieval.store.vectors import PassageVectors
@@ -45,8 +48,6 @@ MIN_CHUNKS = 20
 WIDER = 4
 MAX_ROUNDS = 3
 WORD_HITS = 100
-# As many as one question uses at once.
-WARM_CONNECTIONS = 3
 Chunk = tuple[UUID, int]
 
 
@@ -69,10 +70,10 @@ class GraphSearch:
         self._instances = instances
 
     async def warm(self) -> None:
-        """Load what the first question would wait for, and open connections; a database that is away, or not made yet, is not missed."""
+        """Load what the first question would wait for, and open a connection; a database that is away, or not made yet, is not missed."""
         await asyncio.to_thread(_load_vocabularies)
         with suppress(*LOST_CONNECTION, asyncpg.PostgresError):
-            await asyncio.gather(*(self._engine.fetch("SELECT 1") for _ in range(WARM_CONNECTIONS)))
+            await self._engine.fetch("SELECT 1")
 
     async def search(self, workspace: EngineWorkspace, request: SearchRequest) -> SearchResult:
         stages = Stages()
@@ -80,18 +81,14 @@ class GraphSearch:
         request = replace(request, query=request.query.strip())
         with inside(workspace.ref):
             await self._instances.check(workspace)
-            words = asyncio.ensure_future(self._words(workspace, request))
-            try:
-                with stages.measure("keywords"):
-                    keywords = await self._keywords(workspace, request)
-                with stages.measure("retrieve"):
-                    probes = await _probes(workspace, request, keywords)
-                judged = await self._retrieve(workspace, request, probes, stages, notes)
+            with stages.measure("keywords"):
+                keywords = await self._keywords(workspace, request)
+            with stages.measure("retrieve"):
+                probes = await _probes(workspace, request, keywords)
+            async with self._view(workspace, request) as view:
+                judged = await view.retrieve(probes, stages, notes)
                 with stages.measure("rank"):
-                    ranked = await self._rank(workspace, request, judged, probes, await words)
-            finally:
-                words.cancel()
-                await asyncio.gather(words, return_exceptions=True)
+                    ranked = await view.rank(judged, probes)
         return _result(request, judged, ranked, keywords, stages, notes)
 
     async def _keywords(self, workspace: EngineWorkspace, request: SearchRequest) -> Keywords:
@@ -111,62 +108,70 @@ class GraphSearch:
         high, low = (tuple(dict.fromkeys(meant.get(w, w) for w in part)) for part in (keywords.high, keywords.low))
         return Keywords(high, low) if meant else keywords
 
-    async def _words(self, workspace: EngineWorkspace, request: SearchRequest) -> LexicalResult:
-        async with self._database.tenant(workspace.ref.tenant_id) as session:
-            return await search_terms(
-                session, workspace.ref, request.query, WORD_HITS, include_partial=request.include_partial
-            )
+    @asynccontextmanager
+    async def _view(self, workspace: EngineWorkspace, request: SearchRequest) -> AsyncIterator["_View"]:
+        """Open after the models were asked: it holds two transactions."""
+        async with (
+            self._database.snapshot(workspace.ref.tenant_id, share=True) as session,
+            self._engine.snapshot(session.snapshot) as reads,
+        ):
+            yield _View(workspace, request, session, reads)
 
-    async def _retrieve(
-        self,
-        workspace: EngineWorkspace,
-        request: SearchRequest,
-        probes: Probes,
-        stages: Stages,
-        notes: list[str],
-    ) -> Judged:
-        reader = GraphReader(self._engine, workspace.ref, workspace.vector_suffix)
+
+class _View:
+    """One snapshot of a workspace, as a search looks at it: `session` sees our tables, `reads` the engine's."""
+
+    def __init__(
+        self, workspace: EngineWorkspace, request: SearchRequest, session: TenantSession, reads: Reads
+    ) -> None:
+        self._workspace = workspace
+        self._ref = workspace.ref
+        self._request = request
+        self._session = session
+        self._graph = GraphReader(reads, workspace.ref, workspace.vector_suffix)
+        self._support = SupportStore(reads, workspace.ref, include_partial=request.include_partial)
+        self._lexical = LexicalResult()
+
+    async def retrieve(self, probes: Probes, stages: Stages, notes: list[str]) -> Judged:
         judged = Judged()
         for attempt in range(MAX_ROUNDS):
-            wanted = _wanted(request, WIDER**attempt)
+            wanted = _wanted(self._request, WIDER**attempt)
             with stages.measure("retrieve"):
-                found = await find(reader, request.mode, probes, wanted)
+                if attempt == 0:
+                    found, self._lexical = await together(self._find(probes, wanted), self._words())
+                else:
+                    found = await self._find(probes, wanted)
                 if not found.chunks:
-                    found = replace(found, chunks=await reader.nearest_chunks(probes.question, wanted.chunks))
+                    found = replace(found, chunks=await self._graph.nearest_chunks(probes.question, wanted.chunks))
                     if attempt == 0:
                         notes.append("the graph gave no text for this question; chunks were found by their vectors")
             with stages.measure("trust"):
-                judged = await self._judge(workspace, request, found)
-            if not judged.withheld or _is_enough(request, judged):
+                judged = await self._judge(found)
+            if not judged.withheld or _is_enough(self._request, judged):
                 break
         return judged
 
-    async def _judge(self, workspace: EngineWorkspace, request: SearchRequest, found: Found) -> Judged:
-        store = SupportStore(self._engine, workspace.ref, include_partial=request.include_partial)
+    async def _find(self, probes: Probes, wanted: Wanted) -> Found:
+        return await find(self._graph, self._request.mode, probes, wanted)
+
+    async def _words(self) -> LexicalResult:
+        return await search_terms(
+            self._session, self._ref, self._request.query, WORD_HITS, include_partial=self._request.include_partial
+        )
+
+    async def _judge(self, found: Found) -> Judged:
         chunks = [chunk for chunk in map(chunk_of, found.chunks) if chunk is not None]
-        (entities, relations), passages = await asyncio.gather(
-            graph_evidence(store, found.entities, found.relations), self._passages(workspace, request, chunks)
+        (entities, relations), passages = await together(
+            graph_evidence(self._support, found.entities, found.relations),
+            passages_of_chunks(
+                self._session, self._ref, chunks, engine="graph", include_partial=self._request.include_partial
+            ),
         )
         kept = {chunk: passages[chunk] for chunk in chunks if chunk in passages}
         wanted = len(found.entities) + len(found.relations) + len(chunks)
         return Judged(entities, relations, kept, wanted - len(entities) - len(relations) - len(kept))
 
-    async def _passages(
-        self, workspace: EngineWorkspace, request: SearchRequest, chunks: Sequence[Chunk]
-    ) -> dict[Chunk, list[PassageEvidence]]:
-        async with self._database.tenant(workspace.ref.tenant_id) as session:
-            return await passages_of_chunks(
-                session, workspace.ref, chunks, engine="graph", include_partial=request.include_partial
-            )
-
-    async def _rank(
-        self,
-        workspace: EngineWorkspace,
-        request: SearchRequest,
-        judged: Judged,
-        probes: Probes,
-        lexical: LexicalResult,
-    ) -> list[PassageEvidence]:
+    async def rank(self, judged: Judged, probes: Probes) -> list[PassageEvidence]:
         """The passages of the chunks by three ranks: their chunk's, their own nearness, and their words.
 
         Only `mix`, and a mode that found nothing, takes passages that are found by their words alone.
@@ -175,19 +180,19 @@ class GraphSearch:
         by_chunk = [
             (found.passage_id, rank, None) for rank, group in enumerate(judged.passages.values(), 1) for found in group
         ]
-        unseen = [hit.passage_id for hit in lexical.hits if hit.passage_id not in passages]
-        async with self._database.tenant(workspace.ref.tenant_id) as session:
-            near = []
-            if probes.question.any() and passages:
-                near = await PassageVectors(workspace.vector_suffix).similarities(
-                    session, workspace.ref, probes.question, list(passages)
-                )
-            if unseen and (request.mode == "mix" or not passages):
-                for found in await load_evidence(
-                    session, workspace.ref, unseen, engine="graph", include_partial=request.include_partial
-                ):
-                    passages[found.passage_id] = found
-        legs = [Leg("chunks", by_chunk), Leg.of_hits("vectors", near), Leg.of_hits("words", lexical.hits)]
+        hits = self._lexical.hits
+        unseen = [hit.passage_id for hit in hits if hit.passage_id not in passages]
+        near: list[Hit] = []
+        if probes.question.any() and passages:
+            near = await PassageVectors(self._workspace.vector_suffix).similarities(
+                self._session, self._ref, probes.question, list(passages)
+            )
+        if unseen and (self._request.mode == "mix" or not passages):
+            for found in await load_evidence(
+                self._session, self._ref, unseen, engine="graph", include_partial=self._request.include_partial
+            ):
+                passages[found.passage_id] = found
+        legs = [Leg("chunks", by_chunk), Leg.of_hits("vectors", near), Leg.of_hits("words", hits)]
         return fuse(passages, legs)
 
 

@@ -12,7 +12,7 @@ from pgvector import Vector
 from app.providers.contract import Vectors
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.graph_store import NAMESPACE
-from app.retrieval.lightrag.pool import EngineDatabase
+from app.retrieval.lightrag.reads import Reads
 
 Row = dict[str, Any]
 
@@ -89,7 +89,7 @@ SELECT best.src_id, best.tgt_id, {_RELATION}
 class GraphReader:
     """One workspace's graph. Runs inside the workspace's fence; vectors are of the workspace's embedding model."""
 
-    def __init__(self, database: EngineDatabase, ref: WorkspaceRef, suffix: str) -> None:
+    def __init__(self, database: Reads, ref: WorkspaceRef, suffix: str) -> None:
         self._database = database
         self._workspace = ref.engine_name
         self._suffix = suffix

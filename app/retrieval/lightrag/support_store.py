@@ -12,7 +12,7 @@ from uuid import UUID
 
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.graph_store import NAMESPACE, SEPARATOR
-from app.retrieval.lightrag.pool import EngineDatabase
+from app.retrieval.lightrag.reads import Reads
 
 MAX_DOCUMENTS = 50
 MAX_MENTIONS = 20
@@ -115,7 +115,7 @@ def relation_key(one: str, other: str) -> str:
 class SupportStore:
     """Reads about one workspace's entities and relations. Runs inside the workspace's fence."""
 
-    def __init__(self, database: EngineDatabase, ref: WorkspaceRef, *, include_partial: bool = False) -> None:
+    def __init__(self, database: Reads, ref: WorkspaceRef, *, include_partial: bool = False) -> None:
         self._database = database
         self._ref = ref
         self._states = ["ready", "partial"] if include_partial else ["ready"]

@@ -5,21 +5,24 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import asyncpg
 import pytest
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
-from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, open_engine_database
+from app.db.session import Database
+from app.retrieval.lightrag.pool import EngineDatabase, EngineUnavailable, engine_workspace, open_engine_database
+from app.retrieval.lightrag.reads import Reads
 from app.settings import Settings, UnsafeEnvironment
 from tests.cluster import Cluster
 
 ADD = "INSERT INTO lightrag_graph_nodes (workspace, id) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 
-async def names(pool: EngineDatabase) -> set[str]:
-    return {row["id"] for row in await pool.fetch("SELECT id FROM lightrag_graph_nodes WHERE id LIKE 'pool %'")}
+async def names(reads: Reads) -> set[str]:
+    return {row["id"] for row in await reads.fetch("SELECT id FROM lightrag_graph_nodes WHERE id LIKE 'pool %'")}
 
 
 async def add(pool: EngineDatabase, workspace: str, name: str) -> None:
@@ -147,3 +150,31 @@ async def test_the_password_is_not_put_where_others_can_read_it(settings: Settin
     async with another_pool(settings, SecretStr(str(url)).get_secret_value()) as pool:
         assert "very secret" not in str(os.environ)
         assert pool.password == ""
+
+
+async def test_reads_of_a_snapshot_see_what_was_there_when_it_was_taken(
+    pool: EngineDatabase, database: Database
+) -> None:
+    with engine_workspace("w_snapshot"):
+        await add(pool, "w_snapshot", "pool before")
+        async with database.snapshot(uuid4(), share=True) as session:
+            await add(pool, "w_snapshot", "pool after")
+            async with pool.snapshot(session.snapshot) as reads:
+                assert await asyncio.gather(*(names(reads) for _ in range(3))) == [{"pool before"}] * 3
+                with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+                    await reads.fetch(ADD, "w_snapshot", "pool never")
+        assert await names(pool) == {"pool before", "pool after"}
+
+
+async def test_a_snapshot_that_is_gone_is_an_outage_and_harms_no_connection(
+    pool: EngineDatabase, database: Database
+) -> None:
+    async with database.snapshot(uuid4(), share=True) as session:
+        name = session.snapshot
+    with engine_workspace("w_gone"):
+        for _ in range(pool.max + 1):
+            with pytest.raises(EngineUnavailable):
+                async with pool.snapshot(name):
+                    raise AssertionError("there is no such snapshot")
+        await add(pool, "w_gone", "pool one")
+        assert await names(pool) == {"pool one"}
