@@ -245,7 +245,10 @@ async def test_a_private_address_is_not_called(
         "https://[::ffff:10.0.0.8]/", "https://[64:ff9b::a00:8]/", "https://0.0.0.0/", "https://user:pw@example.com/",
         "https://example.com/#x", "ftp://example.com/", "example.com", "https:///x", "https://[fe80::1]/",
         "https://example.com:99999/", "https://example.com:0/", "https://exa mple.com/", "https://a..example.com/",
-        f"https://{'a' * 64}.example.com/",
+        f"https://{'a' * 64}.example.com/", "https://localhost/", "https://LOCALHOST./", "https://app.localhost:8443/x",
+        "https://127.1/", "https://0x7f000001/", "https://0X7F.1/", "https://2130706433/", "https://0177.0.0.1/",
+        "https://127.0.0.1./", "https://[::ffff:127.0.0.1]/", "https://::ffff:127.0.0.1/", "https://postgres/",
+        "https://db.internal/", "https://printer.local/", "https://nas.home.arpa/",
     ],
 )  # fmt: skip
 async def test_an_address_that_is_nobody_elses_business_is_refused(
@@ -253,6 +256,29 @@ async def test_an_address_that_is_nobody_elses_business_is_refused(
 ) -> None:
     response = await client.post(url, json={"url": refused})
     assert (response.status_code, response.json()["code"]) == (422, "webhook_url_refused")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.1", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]"])
+async def test_it_is_not_called_either_where_it_was_registered_before(
+    admin: httpx.AsyncClient, database: Database, settings: Settings, owner_database: Database, tenancy: Tenancy,
+    workspace_id: WorkspaceId, url: str, webhook: Any, receiver: Receiver, host: str,
+) -> None:  # fmt: skip
+    port = receiver.url.rpartition(":")[2]
+    async with owner_database.tenant(tenancy.tenant_id) as session:
+        await session.execute(
+            text("UPDATE webhooks SET url = :url WHERE id = :id"),
+            {"url": f"https://{host}:{port}/", "id": UUID(webhook["id"])},
+        )
+    await ready(admin, tenancy, workspace_id)
+    async with webhook_client() as client:
+        await WebhookSender(database, settings, client).run()
+    assert [each["error_code"] for each in await deliveries(admin, webhook)] == ["webhook_url_refused"]
+    assert receiver.received == []
+
+
+@pytest.mark.parametrize("accepted", ["https://example.com./x", "https://a.b.example.com:8443/", "https://1.example.com/", "https://localhost.example.com/", "https://müller.example/"])  # fmt: skip
+async def test_names_that_anybody_can_look_up_are_accepted(client: httpx.AsyncClient, url: str, accepted: str) -> None:
+    assert (await client.post(url, json={"url": accepted})).status_code == 201
 
 
 @pytest.mark.parametrize(("address", "expected"), [("93.184.216.34", True), ("2606:2800:220:1::1", True), ("100.64.0.1", False), ("224.0.0.1", False), ("2002:a00:8::1", False), ("fc00::1", False), ("64:ff9b::5db8:d822", True)])  # fmt: skip

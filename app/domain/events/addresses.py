@@ -15,6 +15,12 @@ NAT64 = IPv6Network("64:ff9b::/96")
 HOST_NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE)
 
 
+# What resolvers read as an IPv4 address, though it is not written as one: 127.1, 0x7f000001, 2130706433.
+NUMBER = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
+# Names that mean something on one host or network only (RFC 6761, 6762, 8375; `internal` is reserved by ICANN).
+_LOCAL_LABELS = [name.split(".") for name in ("localhost", "localdomain", "local", "internal", "home.arpa")]
+
+
 def checked_url(text: str, *, allow_private: bool) -> httpx.URL:
     """Raises WebhookUrlRefused for what can be seen without asking a name server."""
     try:
@@ -27,15 +33,20 @@ def checked_url(text: str, *, allow_private: bool) -> httpx.URL:
         raise WebhookUrlRefused("The URL needs a host, and must hold neither credentials nor a fragment.")
     if url.port not in (None, *range(1, 65536)):
         raise WebhookUrlRefused("The URL's port must be from 1 to 65535.")
-    try:
-        literal = ip_address(url.host)
-    except ValueError:
-        if not HOST_NAME.fullmatch(url.raw_host.decode("ascii")):
-            raise WebhookUrlRefused("The URL's host is not a name.") from None
-        return url
-    if not allow_private and not is_public(literal):
-        raise WebhookUrlRefused("Only public addresses are called.")
+    _check_host(url.raw_host.decode("ascii"), allow_private=allow_private)
     return url
+
+
+def _check_host(host: str, *, allow_private: bool) -> None:
+    try:
+        is_called = is_public(ip_address(host.strip("[]")))
+    except ValueError:
+        labels = host.lower().removesuffix(".").split(".")
+        if not HOST_NAME.fullmatch(host) or NUMBER.fullmatch(labels[-1]):
+            raise WebhookUrlRefused("The URL's host is not a name.") from None
+        is_called = len(labels) > 1 and not any(labels[-len(name) :] == name for name in _LOCAL_LABELS)
+    if not is_called and not allow_private:
+        raise WebhookUrlRefused("Only public addresses are called.")
 
 
 async def resolve(url: httpx.URL, *, allow_private: bool) -> str:
