@@ -193,5 +193,31 @@ async def test_a_place_that_cannot_be_is_refused(
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, field)
 
 
+@pytest.mark.parametrize("where", ["header", "query"])
+async def test_an_id_that_was_not_given_out_yet_is_refused(
+    client: httpx.AsyncClient,
+    owner_database: Database,
+    tenancy: Tenancy,
+    workspace_id: WorkspaceId,
+    document: Any,
+    where: str,
+) -> None:
+    """As after a backup was restored: a stream from there on would miss what comes before."""
+
+    async def follow(after: int) -> Any:
+        given: Any = {"headers": {"Last-Event-ID": str(after)}} if where == "header" else {"params": {"after": after}}
+        return await client.get(f"/v1/workspaces/{workspace_id}/events", **given)
+
+    found = await follow(1)
+    assert (found.status_code, found.json()["code"], found.json()["last_event_id"]) == (422, "event_id_unknown", 0)
+    for engine in GRAPH:
+        await set_state(tenancy, document, engine, **READY)
+    assert (await follow(2)).json()["last_event_id"] == 1
+    async with owner_database.tenant(tenancy.tenant_id) as session:  # a forgotten event was given out all the same
+        await session.execute(text("DELETE FROM events WHERE workspace_id = :id"), {"id": workspace_id})
+    await EventFeed(tenancy.database, tenancy.tenant_id, workspace_id).check(1)
+    assert (await follow(2)).json()["last_event_id"] == 1
+
+
 async def test_a_stranger_finds_no_stream(stranger: httpx.AsyncClient, workspace_id: WorkspaceId) -> None:
     assert (await stranger.get(f"/v1/workspaces/{workspace_id}/events")).status_code == 404

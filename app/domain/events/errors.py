@@ -29,3 +29,10 @@ class TooManyWebhooks(Conflict):
 
     code = "too_many_webhooks"
     title = "Too many webhooks"
+
+
+class EventIdUnknown(Invalid):
+    """Larger than any id that this workspace's events have had; `last_event_id` is the last one."""
+
+    code = "event_id_unknown"
+    title = "No event has had this id yet"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import Event
 from app.db.session import CONNECTION_ERRORS, Database
+from app.domain.events.errors import EventIdUnknown
 from app.domain.events.repository import EventRepository
 from app.domain.workspaces.errors import WorkspaceNotFound
 from app.domain.workspaces.repository import WorkspaceRepository
@@ -20,6 +21,15 @@ class EventFeed:
         self._database = database
         self._tenant_id = tenant_id
         self._workspace_id = workspace_id
+
+    async def check(self, after: int) -> None:
+        """Raises WorkspaceNotFound, or EventIdUnknown for an id that cannot have been seen: of another workspace, or from
+        before a backup was restored. Waiting for what comes above it would miss all that comes before."""
+        async with self._database.tenant(self._tenant_id) as session:
+            await WorkspaceRepository(session).get(self._workspace_id)
+            last_id = await EventRepository(session).last_id(self._workspace_id)
+        if after > last_id:
+            raise EventIdUnknown(f"The last event of this workspace has the id {last_id}.", last_event_id=last_id)
 
     async def read(self, after: int) -> Sequence[Event]:
         """The next events above `after`, a page of them at most. Raises WorkspaceNotFound."""

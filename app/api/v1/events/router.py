@@ -11,6 +11,7 @@ from fastapi.sse import format_sse_event
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.problems import problems, validation_problem
 from app.api.v1.events.schemas import EVENT_EXAMPLE, EventRead
+from app.domain.events.errors import EventIdUnknown
 from app.domain.events.feed import EventFeed
 from app.domain.workspaces.errors import WorkspaceNotFound
 
@@ -37,7 +38,7 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", description="T
     "",
     summary="Follow the events of a workspace",
     response_class=StreamingResponse,
-    responses={200: STREAM, **problems(WorkspaceNotFound)},
+    responses={200: STREAM, **problems(WorkspaceNotFound, EventIdUnknown)},
 )
 async def stream_events(
     workspace_id: WorkspaceDep,
@@ -52,7 +53,7 @@ async def stream_events(
     if last_event_id is not None:
         after = _position(last_event_id)
     feed = EventFeed(container.database, caller.tenant_id, workspace_id)
-    await feed.read(after)  # refused before the first byte is out
+    await feed.check(after)  # refused before the first byte is out
     return StreamingResponse(
         _frames(feed, after, request.app.state.stopping),
         media_type="text/event-stream",
