@@ -172,11 +172,62 @@ async def test_limits_are_told(container: Container, connect: Connect, tenancy: 
             lines = manifest({"title": "a", "text": "x" * 2_000_000}, {"title": "b", "text": "y"})
             too_large = await client.post(url, content=lines, headers=MANIFEST)
             assert (too_large.status_code, too_large.json()["limit_bytes"]) == (413, 50_000)
-            many = form(*(part(f"{n}.txt", f"text {n}".encode()) for n in range(4)))
-            refused = await client.post(url, content=many, headers=FORM)
-            assert (refused.status_code, refused.json()["code"], refused.json()["limit_files"]) == (
-                413, "too_many_files", 3,
-            )  # fmt: skip
+            assert too_large.json()["results"] == []  # its length was declared: nothing was read
+            growing = manifest(*({"title": str(n), "text": str(n) * 900} for n in range(3)), {"title": "x" * 50_000})
+            too_large = await client.post(url, content=in_pieces(growing, 500), headers=MANIFEST)
+            assert (too_large.status_code, too_large.json()["code"]) == (413, "too_large")
+            assert summary(too_large.json()) == [("accepted", f"{n}.txt", None) for n in range(3)]
+
+
+async def test_of_too_many_the_first_are_taken_in_and_named(
+    container: Container, connect: Connect, tenancy: Tenancy, documents: str, url: str
+) -> None:
+    app = create_app(replace(container, settings=container.settings.model_copy(update={"max_files_per_bulk": 3})))
+    token = (await connect(tenancy)).headers["authorization"]
+    read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal read
+        for number in range(5):
+            yield manifest({"ref": f"crm-{number}", "title": str(number), "text": f"text {number}"}) + b"\n"
+            read += 1
+
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://trellis", headers={"Authorization": token}
+        ) as client:
+            refused = await client.post(url, content=body(), headers=MANIFEST)
+            found = refused.json()
+            assert (refused.status_code, found["code"], found["limit_files"]) == (413, "too_many_files", 3)
+            assert (found["accepted"], read) == (3, 5)
+            assert [each["ref"] for each in found["results"]] == ["crm-0", "crm-1", "crm-2"]
+            assert "last 2" in found["detail"]
+            listed = (await client.get(documents)).json()["items"]
+            assert {each["id"] for each in listed} == {each["document_id"] for each in found["results"]}
+
+
+async def test_a_body_that_breaks_off_tells_what_was_taken_in(client: httpx.AsyncClient, url: str) -> None:
+    body = form(part("a.txt", b"first"), part("b.txt", b"cut off"))[:-30]
+    response = await client.post(url, content=body, headers=FORM)
+    assert (response.status_code, response.json()["code"]) == (400, "bad_request")
+    assert summary(response.json()) == [("accepted", "a.txt", None)]
+
+
+@pytest.mark.parametrize("between", ["\n\n", "\r\n", "\n \t\r\n", "\n\n\n"])
+async def test_blank_lines_are_no_documents(client: httpx.AsyncClient, url: str, between: str) -> None:
+    lines = [*(json.dumps({"title": f"t{n}", "text": f"text {n}"}) for n in range(2)), '{"title": "t2"}']
+    body = f"{between}{between.join(lines)}{between}".encode()
+    found = (await client.post(url, content=body, headers=MANIFEST)).json()
+    assert [each["index"] for each in found["results"]] == [0, 1, 2]
+    assert summary(found)[:2] == [("accepted", "t0.txt", None), ("accepted", "t1.txt", None)]
+    assert found["results"][2]["problem"]["errors"][0]["field"] == "body.2.text"
+
+
+@pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\n"])
+async def test_a_manifest_without_a_line_is_refused(client: httpx.AsyncClient, url: str, body: bytes) -> None:
+    response = await client.post(url, content=body, headers=MANIFEST)
+    assert (response.status_code, response.json()["code"]) == (422, "validation_error")
 
 
 async def test_a_line_that_is_too_long_does_not_stop_the_others(

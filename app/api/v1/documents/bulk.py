@@ -1,5 +1,6 @@
 """The route that takes in many documents, each by itself, while it reads them."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,11 +9,21 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
 
 from app.api.body_parts import Part, body_lines, form_parts
 from app.api.deps import ContainerDep, EditorCaller, RoleRequired, WorkspaceDep
 from app.api.middleware import BODY_LIMIT
-from app.api.problems import Problem, problem_body, problems, request_id_of, status_of, validation_problem
+from app.api.problems import (
+    BadRequest,
+    BodyTooLarge,
+    Problem,
+    problem_body,
+    problems,
+    request_id_of,
+    status_of,
+    validation_problem,
+)
 from app.api.v1.documents.bodies import ManifestLine
 from app.api.v1.documents.intake import (
     EXTENSIONS,
@@ -32,7 +43,7 @@ from app.domain.documents.originals import Upload
 from app.domain.documents.upload import Uploaded, UploadService
 from app.domain.limits.errors import quota_of
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
-from app.errors import AppError, UnsupportedMediaType
+from app.errors import AppError, TooLarge, UnsupportedMediaType
 from app.parsing.formats import HEAD_BYTES
 from app.settings import Settings
 
@@ -70,26 +81,40 @@ async def upload_many(
     ] = None,
 ) -> BulkResult:
     """Files as multipart/form-data, or texts as a manifest of one JSON object a line. Each is stored as soon as it has been
-    read, and has a result of its own: one that is refused does not touch the others."""
+    read, and has a result of its own: one that is refused does not touch the others. A request that is refused while it is
+    read has the `results` of what was taken in before in its problem."""
     settings = container.settings
     service = UploadService(container.database, container.blobs, max_upload_bytes=settings.max_upload_bytes)
     await service.check_open(caller.tenant_id, workspace_id)
+    store = partial(service.upload, caller.tenant_id, workspace_id, allow_duplicates=duplicate == "allow")
+    items = _items(request, settings)
     results: list[BulkItem] = []
-    async for item in _items(request, settings):
-        if len(results) >= settings.max_files_per_bulk:
-            raise TooManyFiles(
-                f"At most {settings.max_files_per_bulk} are taken in at once; those before are. Send the rest anew.",
-                limit_files=settings.max_files_per_bulk,
-            )
-        store = partial(
-            service.upload,
-            caller.tenant_id,
-            workspace_id,
-            metadata=item.metadata,
-            allow_duplicates=duplicate == "allow",
+    too_many = 0
+    try:
+        async for item in items:
+            # Read to the end all the same: a client that is still sending would not see the answer.
+            if len(results) >= settings.max_files_per_bulk:
+                too_many += 1
+            else:
+                results.append(await _result(item, len(results), partial(store, metadata=item.metadata), request))
+    except BodyTooLarge as error:
+        raise TooLarge(error.detail, limit_bytes=error.limit_bytes, **dict(_counted(results))) from None
+    except HTTPException as error:
+        raise BadRequest(error.detail, **dict(_counted(results))) from None
+    except AppError as error:
+        error.facts |= dict(_counted(results))
+        raise
+    if too_many:
+        raise TooManyFiles(
+            f"At most {settings.max_files_per_bulk} are taken in at once: see `results`. Send the last {too_many} anew.",
+            limit_files=settings.max_files_per_bulk,
+            **dict(_counted(results)),
         )
-        results.append(await _result(item, len(results), store, request))
-    counts = {name: sum(item.status == name for item in results) for name in ("accepted", "duplicate", "refused")}
+    return _counted(results)
+
+
+def _counted(results: list[BulkItem]) -> BulkResult:
+    counts = Counter(item.status for item in results)
     return BulkResult(
         accepted=counts["accepted"], duplicates=counts["duplicate"], refused=counts["refused"], results=results
     )
@@ -173,6 +198,8 @@ async def _from_manifest(request: Request, settings: Settings) -> AsyncIterator[
     async for line in body_lines(request, max_line_bytes=2 * limit + MAX_TEXT_FIELD_BYTES):
         yield _line(line, number, limit)
         number += 1
+    if not number:
+        raise validation_problem([{"loc": ("body",), "msg": "A manifest needs a line", "type": "missing"}])
 
 
 def _line(line: bytes | None, number: int, limit: int) -> _Item:

@@ -248,7 +248,7 @@ class DocumentsAccepted(BaseModel):
 class BulkItem(BaseModel):
     """What became of one file or line."""
 
-    index: int = Field(description="Its place in the request, from 0.")
+    index: int = Field(description="Its place in the request, from 0; blank lines do not count.")
     ref: str | None = Field(description="As the line of a manifest gave it.")
     filename: str | None
     status: Literal["accepted", "duplicate", "refused"]
