@@ -54,7 +54,9 @@ class BlobStore:
 
     def __init__(self, url: str) -> None:
         """`url` is `file:///folder` (created if missing) or `s3://bucket/prefix` (credentials from the environment)."""
-        self._store = from_url(url, mkdir=True) if url.startswith("file:") else from_url(url)
+        is_local = url.startswith("file:")
+        # A folder is made with its first file, and goes with its last one.
+        self._store = from_url(url, mkdir=True, automatic_cleanup=True) if is_local else from_url(url)
         self._folder = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
 
     async def put(self, key: str, chunks: AsyncIterator[bytes]) -> StoredBlob:

@@ -1,5 +1,6 @@
 """The blob store on a local folder: streams, atomicity, deletion, and what is told apart when something is missing."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
@@ -55,6 +56,19 @@ async def test_a_stream_that_fails_leaves_nothing_behind(store: BlobStore, key: 
     assert files(tmp_path) == []
     with pytest.raises(BlobMissing):
         await read(store, key)
+
+
+async def test_folders_go_with_their_last_original_and_come_back(store: BlobStore, tmp_path: Path) -> None:
+    tenant_id, workspace_id = uuid4(), uuid4()
+
+    async def come_and_go() -> None:
+        for _ in range(30):
+            key = blob_key(tenant_id, workspace_id, uuid4())
+            await store.put(key, pieces(b"x"))
+            await store.delete([key])
+
+    await asyncio.gather(*(come_and_go() for _ in range(8)))
+    assert list((tmp_path / "blobs").iterdir()) == []
 
 
 async def test_deleting_twice_is_no_error(store: BlobStore, key: str) -> None:
