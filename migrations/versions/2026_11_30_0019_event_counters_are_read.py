@@ -4,8 +4,8 @@ from alembic import op
 
 from app.db.policies import APP_ROLE
 
-revision = "0018"
-down_revision = "0017"
+revision = "0019"
+down_revision = "0018"
 branch_labels = None
 depends_on = None
 
