@@ -1,16 +1,32 @@
 """What domain code and the graph engine say to each other about entities: browsing, merging, aliases. No I/O here."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
-from uuid import UUID
+from typing import Any, Literal, Protocol
+from uuid import UUID, uuid4
 
 from app.retrieval.contract import EngineWorkspace, Lease, RelationEvidence, Statement
-from app.retrieval.errors import AliasNotFound, AliasTaken, EntityNotFound, InvalidAlias, InvalidMerge
+from app.retrieval.errors import (
+    AliasNotFound,
+    AliasTaken,
+    ChangeNotFound,
+    EntityNotFound,
+    InvalidAlias,
+    InvalidMerge,
+    UndoBlocked,
+)
 
 # Handed on: whoever uses the protocol meets its errors.
-__all__ = ["AliasNotFound", "AliasTaken", "EntityNotFound", "InvalidAlias", "InvalidMerge"]
+__all__ = [
+    "AliasNotFound",
+    "AliasTaken",
+    "ChangeNotFound",
+    "EntityNotFound",
+    "InvalidAlias",
+    "InvalidMerge",
+    "UndoBlocked",
+]
 
 
 @dataclass(frozen=True)
@@ -47,12 +63,55 @@ class EntityAlias:
     created_at: datetime
 
 
+EntityField = Literal["type", "description"]
+Strategy = Literal["concatenate", "keep_target", "keep_first", "keep_last", "longest"]
+# What a merge does by itself. A type is one word, so that of the target stays unless nothing is known of it.
+DEFAULT_STRATEGIES: Mapping[EntityField, Strategy] = {"type": "keep_target", "description": "concatenate"}
+
+
 @dataclass(frozen=True)
 class MergeRequest:
-    """Merge `sources` into `target`, which is created if it does not exist."""
+    """Merge `sources` into `target`, which is created if it does not exist. A value stands instead of any strategy."""
 
     sources: tuple[str, ...]
     target: str
+    strategies: Mapping[EntityField, Strategy] = field(default_factory=dict)
+    values: Mapping[EntityField, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MergedRelation:
+    """A relation as a merge leaves it, and those that became it; `chunks` counts the distinct chunks behind it."""
+
+    source: str
+    target: str
+    weight: float
+    chunks: int
+    merged_from: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class MergePreview:
+    """What a merge would do: the entity, all its relations, and those that would have joined it to itself."""
+
+    name: str
+    type: str
+    description: str
+    is_new: bool
+    chunks: int
+    relations: tuple[MergedRelation, ...]
+    avoided_self_loops: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ChangeRecord:
+    """The row of the history that a change writes, or finishes if it `is_queued`, in its own transaction."""
+
+    id: UUID = field(default_factory=uuid4)
+    request: Mapping[str, Any] = field(default_factory=dict)
+    actor: str | None = None
+    request_key: bytes | None = None
+    is_queued: bool = False
 
 
 class Entities(Protocol):
@@ -74,11 +133,35 @@ class Entities(Protocol):
         request: MergeRequest,
         lease: Lease,
         *,
+        record: ChangeRecord | None = None,
         companions: Sequence[Statement] = (),
     ) -> EntityDetail:
         """The merged entity; `companions` and the aliases of it go in with the merge, so the sources do not come back.
 
         Raises `EntityNotFound` or `InvalidMerge` before anything is changed.
+        """
+        ...
+
+    async def preview_merge(self, workspace: EngineWorkspace, request: MergeRequest) -> MergePreview:
+        """What `merge` would do now. Raises what it would."""
+        ...
+
+    async def count_relations(self, workspace: EngineWorkspace, names: Sequence[str]) -> int:
+        """How many relations these entities have together; those that are not there have none."""
+        ...
+
+    async def undo(
+        self,
+        workspace: EngineWorkspace,
+        change_id: UUID,
+        lease: Lease,
+        *,
+        record: ChangeRecord | None = None,
+        companions: Sequence[Statement] = (),
+    ) -> tuple[str, ...]:
+        """Make the graph what it would be had the change not been made, and name the entities that it concerned.
+
+        Raises `ChangeNotFound`, or `UndoBlocked` with what stands in the way and nothing changed.
         """
         ...
 

@@ -57,3 +57,15 @@ class AliasTaken(Conflict):
 
     code = "alias_taken"
     title = "The name means something already"
+
+
+class ChangeNotFound(NotFound):
+    code = "change_not_found"
+    title = "Change not found"
+
+
+class UndoBlocked(Conflict):
+    """The facts name what stands in the way: later changes, edits, or chunks whose answers are gone."""
+
+    code = "undo_blocked"
+    title = "The change cannot be undone"

@@ -3,6 +3,7 @@
 from app.db.models.audit import AuditEvent
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
 from app.db.models.entity_alias import EntityAlias
+from app.db.models.entity_change import EntityChange, EntityEdit, EntitySplit, EntityUndoRecord
 from app.db.models.event import Event, EventCounter, Webhook, WebhookDelivery
 from app.db.models.history import IndexTransition
 from app.db.models.idempotency import IdempotencyKey
@@ -23,6 +24,10 @@ __all__ = [
     "CorpusVersion",
     "Document",
     "EntityAlias",
+    "EntityChange",
+    "EntityEdit",
+    "EntitySplit",
+    "EntityUndoRecord",
     "Event",
     "EventCounter",
     "IdempotencyKey",

@@ -30,3 +30,4 @@ class EntityAlias(Base, TenantRow):
     target_key: Mapped[bytes]
     source: Mapped[str]
     created_at: Mapped[CreatedAt]
+    change_id: Mapped[UUID | None]

@@ -1,23 +1,30 @@
 """Aliases of one workspace's entities: who means whom, and the statements that change it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, fields
 from typing import Any
+from uuid import UUID
 
 from app.retrieval.contract import Statement, WorkspaceRef
 from app.retrieval.entity_contract import AliasSource, EntityAlias
 from app.retrieval.lightrag.names import entity_key
 from app.retrieval.lightrag.reads import Reads
-from app.retrieval.lightrag.storage.aliases import RESOLVE
+from app.retrieval.lightrag.storage.aliases import RESOLVE, AliasRow
 
 _PUT = """
-INSERT INTO entity_aliases (tenant_id, workspace_id, key, alias, target, target_key, source)
-SELECT $1, $2, * FROM unnest($3::bytea[], $4::text[], $5::text[], $6::bytea[], $7::text[])
+INSERT INTO entity_aliases (tenant_id, workspace_id, key, alias, target, target_key, source, change_id)
+SELECT $1, $2, * FROM unnest($3::bytea[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::uuid[])
 ON CONFLICT (tenant_id, workspace_id, key) DO UPDATE
 SET alias = EXCLUDED.alias, target = EXCLUDED.target, target_key = EXCLUDED.target_key, source = EXCLUDED.source,
-    created_at = now()"""
+    change_id = EXCLUDED.change_id, created_at = now()"""
 
 _REMOVE = """
 DELETE FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 AND key = $3 AND source <> 'spelling'"""
+
+_ROWS = """
+SELECT key, alias, target, target_key, source, change_id FROM entity_aliases
+ WHERE tenant_id = $1 AND workspace_id = $2 AND key = ANY ($3)"""
+_DROP = "DELETE FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 AND key = ANY ($3)"
 
 _FORGET_SPELLINGS = "DELETE FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 AND source = 'spelling'"
 
@@ -72,20 +79,35 @@ class AliasStore:
         found = {row["wanted"]: row for row in await self._fetch(RESOLVE, list(keys.values()))} if keys else {}
         return {name: found[key] for name, key in keys.items() if key in found}
 
-    def merging(self, sources: Sequence[str], target: str) -> Iterator[Statement]:
+    def merging(self, sources: Sequence[str], target: str, change_id: UUID) -> Iterator[Statement]:
         """The sources mean the target from now on, and the target means itself: the newest merge wins."""
-        yield self.putting(sources, target, "merge")
+        yield self.putting(sources, target, "merge", change_id)
         yield Statement(_RENAME_MENTIONS, (*self._scope, list(sources), target))
         yield Statement(_DROP_SELF_MENTIONS, (*self._scope, target))
 
-    def putting(self, names: Sequence[str], target: str, source: AliasSource) -> Statement:
+    def putting(
+        self, names: Sequence[str], target: str, source: AliasSource, change_id: UUID | None = None
+    ) -> Statement:
         """Make `names` aliases of `target`; a merge's target becomes an end of its chain, a name of its own."""
         end = entity_key(target)
-        rows = {entity_key(name): (name, target, end, str(source)) for name in names}
+        rows = {entity_key(name): AliasRow(entity_key(name), name, target, end, source, change_id) for name in names}
         if source == "merge":
-            rows[end] = (target, target, end, "spelling")
-        columns = zip(*((key, *row) for key, row in rows.items()), strict=True)
+            rows[end] = AliasRow(end, target, target, end, "spelling", change_id)
+        return self.restoring(list(rows.values()))
+
+    def restoring(self, rows: Sequence[AliasRow]) -> Statement:
+        """Write rows as they are."""
+        columns = zip(*map(astuple, rows), strict=True) if rows else [()] * len(fields(AliasRow))
         return Statement(_PUT, (*self._scope, *map(list, columns)))
+
+    def dropping(self, keys: Sequence[bytes]) -> Statement:
+        """Remove rows of any source."""
+        return Statement(_DROP, (*self._scope, list(keys)))
+
+    async def rows_of(self, names: Iterable[str]) -> dict[bytes, AliasRow]:
+        """The rows of these very names, by key."""
+        rows = await self._fetch(_ROWS, [entity_key(name) for name in names])
+        return {row["key"]: AliasRow(**row) for row in rows}
 
     def removing(self, alias: str) -> Statement:
         return Statement(_REMOVE, (*self._scope, entity_key(alias)))

@@ -13,6 +13,8 @@ from app.retrieval.lightrag.pool import EngineDatabase
 
 SEPARATOR = "<SEP>"
 NAMESPACE = "chunk_entity_relation"
+# Stands among the chunks behind what somebody made by hand.
+MANUAL = "manual"
 ANSWERS = "lightrag_llm_cache"
 # Documents that LightRAG's next run would drag along, whoever left them (facts F2).
 ACTIVE = ("pending", "parsing", "analyzing", "processing")

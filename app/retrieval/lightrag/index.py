@@ -4,7 +4,7 @@ LightRAG reports few of its failures; what counts here is what stands in the dat
 """
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -22,6 +22,7 @@ from app.retrieval.contract import (
     VersionChunks,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
+from app.retrieval.lightrag.edits import EditStore, apply_edits
 from app.retrieval.lightrag.extraction import chunk_id, extract_chunks, read_answers
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
@@ -103,8 +104,10 @@ class GraphWriter:
                     await _require_processed(operation, version_id, track_id, failures)
                     for old in replaces:
                         touched |= await _remove(rag, store, str(old))
+                    forgotten = await self._edit_again(rag, workspace, touched | said.names)
                 await operation.commit(
                     [
+                        *forgotten,
                         delete_mentions(workspace.ref, [version.version_id, *replaces]),
                         *insert_mentions(workspace.ref, list(said.mentions())),
                         *names.learning(),
@@ -133,10 +136,11 @@ class GraphWriter:
             async def write(operation: Write) -> None:
                 with resolved_names(self._database, workspace.ref):
                     touched = await _remove(rag, store, name)
+                    forgotten = await self._edit_again(rag, workspace, touched)
                 if not keep_answers:
                     await rag.llm_response_cache.delete(await store.answers_of(name))
                 await operation.commit(
-                    [delete_mentions(workspace.ref, [version_id]), forgetting(workspace.ref, touched)]
+                    [*forgotten, delete_mentions(workspace.ref, [version_id]), forgetting(workspace.ref, touched)]
                 )
 
             async with ended_with_block():
@@ -153,6 +157,7 @@ class GraphWriter:
         with inside(workspace.ref):
             clearing = await self._store(workspace).clearing()
             clearing.append(AliasStore(self._database, workspace.ref).forgetting_spellings())
+            clearing += EditStore(self._database, workspace.ref).clearing()
             await write_fenced(self._database, lease, clearing)
 
     async def discard(self, workspace_id: UUID) -> None:
@@ -160,6 +165,11 @@ class GraphWriter:
         with engine_workspace(name):
             for statement in await GraphStore(self._database, name, "").clearing():
                 await self._database.fetch(statement.sql, *statement.arguments)
+
+    async def _edit_again(self, rag: Any, workspace: EngineWorkspace, names: Collection[str]) -> list[Statement]:
+        """Put what people say of these entities on top again; the statements forget what has nothing to stand on."""
+        edits = EditStore(self._database, workspace.ref)
+        return edits.deleting(await apply_edits(rag, await edits.touching(names)))
 
     def _store(self, workspace: EngineWorkspace) -> GraphStore:
         return GraphStore(self._database, workspace.ref.engine_name, workspace.vector_suffix)

@@ -19,7 +19,7 @@ async def remove_support(rag: Any, named: Touched, version_id: str) -> None:
         touched = await _still_touched(rag, named, version_id)
         if not touched:
             return
-        await _remove_unsupported(rag, touched)
+        await remove_unsupported(rag, touched)
         await mend(rag, touched.supported)
 
 
@@ -62,7 +62,7 @@ def _mentioning(version_id: str, rows: Iterable[tuple[str, Any, Any]]) -> dict[s
     return found
 
 
-async def _remove_unsupported(rag: Any, touched: Touched) -> None:
+async def remove_unsupported(rag: Any, touched: Touched) -> None:
     """Remove what has no chunk left, with all that hangs on it."""
     names = [name for name, remaining in touched.entities.items() if not remaining]
     edges = await rag.chunk_entity_relation_graph.get_nodes_edges_batch(names)

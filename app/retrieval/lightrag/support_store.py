@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from app.retrieval.contract import WorkspaceRef
-from app.retrieval.lightrag.graph_store import NAMESPACE, SEPARATOR
+from app.retrieval.lightrag.graph_store import MANUAL, NAMESPACE, SEPARATOR
 from app.retrieval.lightrag.reads import Reads
 
 MAX_DOCUMENTS = 50
@@ -34,17 +34,18 @@ WITH tracked AS (
   SELECT true AS is_entity, id, chunk_ids FROM lightrag_entity_chunks WHERE workspace = $1 AND id = ANY ($2)
   UNION ALL SELECT false, id, chunk_ids FROM lightrag_relation_chunks WHERE workspace = $1 AND id = ANY ($5)
 ), said AS (
-  SELECT DISTINCT is_entity, id AS name, CAST(substr(c, 1, 36) AS uuid) AS version_id
+  SELECT DISTINCT is_entity, id AS name, c = '{MANUAL}' AS is_manual,
+         CASE WHEN c <> '{MANUAL}' THEN CAST(substr(c, 1, 36) AS uuid) END AS version_id
     FROM tracked CROSS JOIN LATERAL jsonb_array_elements_text(chunk_ids) c
-   WHERE c ~ '^[0-9a-f-]{{36}}-chunk-'
+   WHERE c ~ '^[0-9a-f-]{{36}}-chunk-' OR c = '{MANUAL}'
 )
-SELECT said.is_entity, said.name, bool_or(live.document_id IS NULL) AS is_mixed,
+SELECT said.is_entity, said.name, bool_or(live.document_id IS NULL AND NOT said.is_manual) AS is_mixed,
        (array_agg(DISTINCT live.document_id) FILTER (WHERE live.document_id IS NOT NULL))[:{MAX_DOCUMENTS}] AS documents,
        coalesce(bool_or(live.state = 'partial'), false) AS is_partial
   FROM said LEFT JOIN ({_TRUSTED.format(states="$4", tenant="$3")} AND l.workspace_id = $6) live
     ON live.version_id = said.version_id
  GROUP BY said.is_entity, said.name
-HAVING bool_or(live.document_id IS NOT NULL)
+HAVING bool_or(live.document_id IS NOT NULL OR said.is_manual)
 """  # noqa: S608 - put together from constants
 
 _MENTIONS = f"""
@@ -64,8 +65,8 @@ SELECT n.id AS name, n.properties->>'entity_type' AS type, n.properties->>'descr
  WHERE n.workspace = $1 AND n.namespace = '{NAMESPACE}'
    AND ($5::text IS NULL OR starts_with(lower(n.id), lower($5))) AND ($6::text IS NULL OR n.id COLLATE "C" > $6)
    AND EXISTS (SELECT 1 FROM lightrag_entity_chunks t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) c
-                 JOIN ({_TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id::text = substr(c, 1, 36)
-                WHERE t.workspace = $1 AND t.id = n.id)
+                 LEFT JOIN ({_TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id::text = substr(c, 1, 36)
+                WHERE t.workspace = $1 AND t.id = n.id AND (live.version_id IS NOT NULL OR c = '{MANUAL}'))
  ORDER BY n.id COLLATE "C" LIMIT $4
 """  # noqa: S608 - put together from constants
 
@@ -86,6 +87,16 @@ SELECT live.version_id, CAST(substr(c, 44) AS int) AS ordinal
 
 _EXISTING = f"""
 SELECT id FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND id = ANY ($2)
+"""  # noqa: S608 - put together from constants
+
+
+_EDITED = """
+SELECT name, target, fields->>'description' AS description, fields->>'keywords' AS keywords FROM entity_edits
+ WHERE tenant_id = $2 AND workspace_id = $1 AND name = ANY ($3) AND (fields ? 'description' OR fields ? 'keywords')"""
+
+_COUNT_RELATIONS = f"""
+SELECT count(*) AS n FROM lightrag_graph_edges
+ WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND (src_id = ANY ($2) OR tgt_id = ANY ($2))
 """  # noqa: S608 - put together from constants
 
 
@@ -154,7 +165,20 @@ class SupportStore:
                 descriptions[row["description"]] = None
                 if row["keywords"]:
                     keywords[row["keywords"]] = None
-        return {key: Said(_join(said, "\n"), _join(words, ",")) for key, (said, words) in found.items()}
+        told = {key: Said(_join(said, "\n"), _join(words, ",")) for key, (said, words) in found.items()}
+        return told | await self._edited(names, wanted, told)
+
+    async def _edited(self, names: Sequence[str], wanted: set[str], told: dict[str, Said]) -> dict[str, Said]:
+        """What a person says stands instead of what documents say."""
+        rows = await self._database.fetch(_EDITED, self._ref.workspace_id, self._ref.tenant_id, list(names))
+        found = {}
+        for row in rows:
+            key = row["name"] if row["target"] is None else relation_key(row["name"], row["target"])
+            if key in wanted:
+                before = told.get(key, Said("", ""))
+                description = (row["description"] or before.description).replace(SEPARATOR, "\n")
+                found[key] = Said(description, row["keywords"] or before.keywords)
+        return found
 
     async def entities(self, *, prefix: str | None, after: str | None, limit: int) -> Sequence[Any]:
         """Rows (name, type, description, degree) of entities with trusted support, in code point order."""
@@ -165,6 +189,15 @@ class SupportStore:
     async def existing(self, names: Sequence[str]) -> set[str]:
         """Which of these are names of entities, trusted or not."""
         return {row["id"] for row in await self._database.fetch(_EXISTING, self._ref.engine_name, list(names))}
+
+    async def is_trusted(self, name: str) -> bool:
+        """Whether anything that may be believed stands behind the entity."""
+        return bool((await self.of_entities([name])).get(name))
+
+    async def count_relations(self, names: Sequence[str]) -> int:
+        """How many relations these entities have together, trusted or not."""
+        rows = await self._database.fetch(_COUNT_RELATIONS, self._ref.engine_name, list(names))
+        return int(rows[0]["n"])
 
     async def relations_of(self, name: str) -> Sequence[Any]:
         """Rows (src_id, tgt_id, properties) of the entity's relations, strongest first."""

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from uuid import UUID
 
 from lightrag.operate import _rebuild_from_extraction_result
 
@@ -26,17 +28,28 @@ K = TypeVar("K")
 MAX_CHAIN = 64
 
 # What each key leads to in the end. Newest merges win: a merge makes its target an end again.
-RESOLVE = f"""
-WITH RECURSIVE chain AS (
+_RESOLVE = f"""
+WITH RECURSIVE known AS (
+  SELECT key, target, target_key, source FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 {{but}}
+), chain AS (
   SELECT a.key AS wanted, a.target, a.target_key, a.source <> 'spelling' AS is_alias, a.key = a.target_key AS is_end, 1 AS link
-    FROM entity_aliases a WHERE a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = ANY ($3)
+    FROM known a WHERE a.key = ANY ($3)
   UNION ALL
   SELECT c.wanted, a.target, a.target_key, c.is_alias OR a.source <> 'spelling', a.key = a.target_key, c.link + 1
-    FROM chain c JOIN entity_aliases a ON a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = c.target_key
+    FROM chain c JOIN known a ON a.key = c.target_key
    WHERE NOT c.is_end AND c.link < {MAX_CHAIN}
 )
 SELECT DISTINCT ON (wanted) wanted, target, is_alias FROM chain ORDER BY wanted, link DESC
 """  # noqa: S608 - put together from constants
+RESOLVE = _RESOLVE.format(but="").replace("known AS (", "known AS NOT MATERIALIZED (")
+# As it will be once some rows are others, or gone.
+_RESOLVE_ANEW = _RESOLVE.format(
+    but="""AND key <> ALL ($4::bytea[])
+  UNION ALL SELECT * FROM unnest($5::bytea[], $6::text[], $7::bytea[], $8::text[])"""
+)
+
+_SPLITS = """
+SELECT key, version_id, chunk_ordinal, target FROM entity_splits WHERE tenant_id = $1 AND workspace_id = $2"""
 
 _LEARN = """
 INSERT INTO entity_aliases (tenant_id, workspace_id, key, alias, target, target_key, source)
@@ -52,21 +65,50 @@ DELETE FROM entity_aliases a
 _resolver: ContextVar["NameResolver | None"] = ContextVar("engine_names", default=None)
 
 
-class NameResolver:
-    """The names of one operation. Inserts teach it spellings; whoever comes first gives an entity its name."""
+@dataclass(frozen=True)
+class AliasRow:
+    """A row of `entity_aliases`."""
 
-    def __init__(self, database: UnitDatabase, ref: WorkspaceRef) -> None:
+    key: bytes
+    alias: str
+    target: str
+    target_key: bytes
+    source: str
+    change_id: UUID | None = None
+
+
+# What a name means in one chunk, by the chunk's id and the key of the name.
+Splits = Mapping[tuple[str, bytes], str]
+
+
+@dataclass(frozen=True)
+class Anew:
+    """How names will be read once the operation is done: rows of aliases that it changes (None: removes), and the splits."""
+
+    aliases: Mapping[bytes, AliasRow | None] = field(default_factory=dict)
+    splits: Splits | None = None
+
+
+class NameResolver:
+    """The names of one operation. Inserts teach it spellings; whoever comes first gives an entity its name.
+
+    `anew` is for operations that change what names mean, and read answers again under the new meaning.
+    """
+
+    def __init__(self, database: UnitDatabase, ref: WorkspaceRef, anew: Anew | None = None) -> None:
         self._database = database
         self._ref = ref
+        self._anew = anew or Anew()
         self._known: dict[bytes, str | None] = {}
         self._learnt: dict[bytes, str] = {}
+        self._splits: Splits | None = self._anew.splits
 
     async def resolve(self, names: Iterable[str], *, learn: bool = False) -> dict[str, str]:
         """What each name means, itself where nothing is known; with `learn`, from now on that."""
         keys = {name: entity_key(name) for name in names}
         missing = [key for key in dict.fromkeys(keys.values()) if key not in self._known]
         for part in split(missing, len):
-            rows = await self._database.fetch(RESOLVE, self._ref.tenant_id, self._ref.workspace_id, list(part))
+            rows = await self._look_up(list(part))
             found = {row["wanted"]: row["target"] for row in rows}
             self._known |= {key: found.get(key) for key in part}
         if learn:
@@ -78,17 +120,34 @@ class NameResolver:
     async def apply(self, chunks: Sequence[Extraction]) -> list[Extraction]:
         """The chunks' extractions under resolved names. Relations that would then join an entity to itself are left out."""
         ordered = sorted(chunks, key=_chunk_of)
-        meant = await self.resolve(_names_of(ordered), learn=True)
-        return [_renamed(chunk, meant) for chunk in chunks]
+        meant = await self.resolve(names_of(ordered), learn=True)
+        splits = await self.splits()
+        return [_renamed(chunk, _in_chunk(_chunk_of(chunk), meant, splits)) for chunk in chunks]
 
-    async def rewrite(self, answers: Sequence[str]) -> list[str]:
-        """Raw answers under resolved names; one in which no name changes is returned as it is."""
-        parsed = [await _parsed(answer) for answer in answers]
-        meant = await self.resolve(_names_of(parsed))
-        return [
-            answer if all(meant[name] == name for name in _names_of([found])) else _as_json(_renamed(found, meant))
-            for answer, found in zip(answers, parsed, strict=True)
-        ]
+    async def rewrite(self, answers: Sequence[tuple[str, str]]) -> list[str]:
+        """Raw answers, each given with its chunk, under resolved names; one in which no name changes is returned as it is."""
+        parsed = [await _parsed(answer) for _, answer in answers]
+        meant = await self.resolve(names_of(parsed))
+        splits = await self.splits()
+        rewritten = []
+        for (chunk, answer), found in zip(answers, parsed, strict=True):
+            here = _in_chunk(chunk, meant, splits)
+            is_same = all(here[name] == name for name in names_of([found]))
+            rewritten.append(answer if is_same else _as_json(_renamed(found, here)))
+        return rewritten
+
+    async def meanings(self, chunk: str, names: Iterable[str]) -> Mapping[str, str]:
+        """What these names mean in one chunk."""
+        return _in_chunk(chunk, await self.resolve(names), await self.splits())
+
+    async def splits(self) -> Splits:
+        """What names mean in single chunks."""
+        if self._splits is None:
+            rows = await self._database.fetch(_SPLITS, self._ref.tenant_id, self._ref.workspace_id)
+            self._splits = {
+                (f"{row['version_id']}-chunk-{row['chunk_ordinal']:03d}", row["key"]): row["target"] for row in rows
+            }
+        return self._splits
 
     def learning(self) -> Iterator[Statement]:
         """Statements that keep the spellings which were learnt."""
@@ -96,11 +155,20 @@ class NameResolver:
             keys, names = zip(*part, strict=True)
             yield Statement(_LEARN, (self._ref.tenant_id, self._ref.workspace_id, list(keys), list(names)))
 
+    async def _look_up(self, keys: list[bytes]) -> Sequence[Any]:
+        changed = self._anew.aliases
+        if not changed:
+            return await self._database.fetch(RESOLVE, self._ref.tenant_id, self._ref.workspace_id, keys)
+        rows = [(row.key, row.target, row.target_key, row.source) for row in changed.values() if row is not None]
+        columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+        scope = self._ref.tenant_id, self._ref.workspace_id
+        return await self._database.fetch(_RESOLVE_ANEW, *scope, keys, list(changed), *columns)
+
 
 @contextmanager
-def resolved_names(database: UnitDatabase, ref: WorkspaceRef) -> Iterator[NameResolver]:
+def resolved_names(database: UnitDatabase, ref: WorkspaceRef, anew: Anew | None = None) -> Iterator[NameResolver]:
     """Answers that are read inside are read under resolved names."""
-    resolver = NameResolver(database, ref)
+    resolver = NameResolver(database, ref, anew)
     token = _resolver.set(resolver)
     try:
         yield resolver
@@ -131,7 +199,7 @@ def _chunk_of(chunk: Extraction) -> str:
     return ""
 
 
-def _names_of(chunks: Iterable[Extraction]) -> dict[str, None]:
+def names_of(chunks: Iterable[Extraction]) -> dict[str, None]:
     """Every name once, in the order in which it was first said."""
     names: dict[str, None] = {}
     for entities, relations in chunks:
@@ -140,9 +208,16 @@ def _names_of(chunks: Iterable[Extraction]) -> dict[str, None]:
     return names
 
 
+def _in_chunk(chunk: str, meant: Mapping[str, str], splits: Splits) -> Mapping[str, str]:
+    """What the names mean in this chunk."""
+    if not splits:
+        return meant
+    return {name: splits.get((chunk, entity_key(end)), end) for name, end in meant.items()}
+
+
 def _renamed(chunk: Extraction, meant: Mapping[str, str]) -> Extraction:
     entities, relations = chunk
-    if all(meant[name] == name for name in _names_of([chunk])):
+    if all(meant[name] == name for name in names_of([chunk])):
         return chunk
     return (
         _regrouped(entities, lambda name: meant[name], lambda name: {"entity_name": name}),

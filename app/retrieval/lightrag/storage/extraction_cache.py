@@ -75,7 +75,7 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
         asked = [(row, asking_chunk(key)) for key, row in zip(ids, rows, strict=True) if row and asking_chunk(key)]
         names = current_names()
         if names is not None and asked:
-            answers = await names.rewrite([row["return"] for row, _ in asked])
+            answers = await names.rewrite([(chunk, row["return"]) for row, chunk in asked])
             for (row, _), answer in zip(asked, answers, strict=True):
                 row["return"] = answer
         for row, chunk in asked:

@@ -12,7 +12,7 @@ from lightrag import LightRAG
 from lightrag.utils import update_chunk_cache_list
 
 from app.retrieval.contract import Statement, WorkspaceRef
-from app.retrieval.lightrag.storage.aliases import Extraction, current_names
+from app.retrieval.lightrag.storage.aliases import Extraction, current_names, names_of
 from app.retrieval.lightrag.storage.sql import split, value_bytes
 
 _CHUNK = "-chunk-"
@@ -20,6 +20,9 @@ _CHUNK = "-chunk-"
 _recorded: ContextVar["Extractions | None"] = ContextVar("engine_extractions", default=None)
 
 _DELETE = "DELETE FROM mentions WHERE tenant_id = $1 AND workspace_id = $2 AND version_id = ANY($3)"
+
+_FORGET = """
+DELETE FROM mentions WHERE tenant_id = $1 AND workspace_id = $2 AND (name = ANY ($3) OR target = ANY ($3))"""
 
 _INSERT = """
 INSERT INTO mentions (tenant_id, workspace_id, version_id, chunk_ordinal, name, target, type, description, keywords)
@@ -71,6 +74,11 @@ class Extractions:
                 )
             )
         return found
+
+    @property
+    def names(self) -> set[str]:
+        """Every entity that was spoken of."""
+        return set(names_of(self.chunks))
 
     def mentions(self) -> Iterator[Mention]:
         """Each distinct statement of each chunk once, in the order in which it was made."""
@@ -135,6 +143,11 @@ def insert_mentions(ref: WorkspaceRef, mentions: Sequence[Mention]) -> Iterator[
 def delete_mentions(ref: WorkspaceRef, version_ids: Sequence[UUID]) -> Statement:
     """The statement that forgets what these versions said."""
     return Statement(_DELETE, (ref.tenant_id, ref.workspace_id, list(version_ids)))
+
+
+def forget_mentions_of(ref: WorkspaceRef, names: Iterable[str]) -> Statement:
+    """The statement that forgets what was said of these entities and of their relations."""
+    return Statement(_FORGET, (ref.tenant_id, ref.workspace_id, sorted(names)))
 
 
 def _mention(record: Mapping[str, Any], name: str, target: str | None) -> Mention:

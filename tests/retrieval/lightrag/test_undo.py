@@ -1,0 +1,165 @@
+"""Undoing merges: every row is as it would be had the merge not happened, later documents included."""
+
+from collections.abc import Sequence
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.providers.contract import Purpose
+from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, MergeRequest, UndoBlocked
+from app.retrieval.lightrag.entities import GraphEntities
+from app.retrieval.lightrag.index import GraphWriter
+from app.retrieval.lightrag.pool import EngineDatabase
+from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore, records
+from tests.retrieval.lightrag.graph_rows import differences, graph_rows
+
+
+async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
+    version = await corpus.add(*chunks)
+    await index.extract(corpus.workspace, version, ignore)
+    await index.insert(corpus.workspace, version, corpus.lease)
+    await corpus.trust(version)
+    return version
+
+
+async def merge(entities: GraphEntities, corpus: Corpus, sources: str | Sequence[str], target: str) -> UUID:
+    record = ChangeRecord(uuid4())
+    names = (sources,) if isinstance(sources, str) else tuple(sources)
+    await entities.merge(corpus.workspace, MergeRequest(names, target), corpus.lease, record=record)
+    return record.id
+
+
+async def undo(entities: GraphEntities, corpus: Corpus, change: UUID) -> None:
+    await entities.undo(corpus.workspace, change, corpus.lease)
+
+
+FIRST = ("Ann Reed met Annie Reed in Porto.", "Annie Reed works in Braga.")
+SECOND = ("Ann Reed owns Orbit Works.", "Orbit Works is in Porto. Annie Reed knows Orbit Works.")
+LATER = ("Annie Reed moved to Faro.", "Ann Reed stayed in Porto. Annie Reed wrote to Ann Reed.")
+
+
+async def test_an_undone_merge_leaves_no_mark(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    await ingest(index, corpus, *FIRST)
+    await ingest(index, corpus, *SECOND)
+    before = await graph_rows(pool, corpus)
+    change = await merge(entities, corpus, "Annie Reed", "Ann Reed")
+    await undo(entities, corpus, change)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+    assert corpus.chat.count(Purpose.EXTRACT) == 4
+
+
+async def test_later_documents_are_told_apart_too(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus, other_corpus: Corpus
+) -> None:
+    for texts in (FIRST, SECOND):
+        await ingest(index, corpus, *texts)
+        await ingest(index, other_corpus, *texts)
+    change = await merge(entities, corpus, "Annie Reed", "Ann Reed")
+    for each in (corpus, other_corpus):
+        await ingest(index, each, *LATER)
+    await undo(entities, corpus, change)
+    found, wanted = await names_and_links(pool, corpus), await names_and_links(pool, other_corpus)
+    assert found == wanted
+
+
+async def names_and_links(pool: EngineDatabase, corpus: Corpus) -> object:
+    """What does not hold the ids of versions."""
+    rows = await graph_rows(pool, corpus)
+    return (
+        [(row[0], row[2]) for row in rows["entity_chunks"]],
+        [(row[0], row[2]) for row in rows["relation_chunks"]],
+        [row[1:4] for row in rows["entity_vectors"]],
+        [row[1:5] for row in rows["relation_vectors"]],
+        sorted(row[1:] for row in rows["mentions"] if row[3] is None),
+        rows["aliases"],
+        sorted(row[1] for row in rows["anchors"]),
+    )
+
+
+async def test_several_sources_and_a_new_name(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    await ingest(index, corpus, *FIRST)
+    before = await graph_rows(pool, corpus)
+    change = await merge(entities, corpus, ["Annie Reed", "Ann Reed", "Braga"], "The Reeds")
+    assert "Ann Reed" not in str((await graph_rows(pool, corpus))["nodes"]).replace("Ann Reed met", "")
+    await undo(entities, corpus, change)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+@pytest.mark.parametrize("order", [(2, 1, 0), (0, 1, 2), (1, 0, 2), (1, 2, 0)])
+async def test_chains_are_undone_in_any_order(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus, order: tuple[int, ...]
+) -> None:
+    corpus.chat.answers["letters"] = records("letters.", ["Alpha", "Beta", "Gamma", "Delta"])
+    await ingest(index, corpus, "letters.")
+    await ingest(index, corpus, "Alpha knows Xi.", "Beta knows Xi. Gamma knows Rho.")
+    before = await graph_rows(pool, corpus)
+    pairs = [("Alpha", "Beta"), ("Beta", "Gamma"), ("Gamma", "Delta")]
+    changes = [await merge(entities, corpus, source, target) for source, target in pairs]
+    for n in order:
+        await undo(entities, corpus, changes[n])
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def test_a_circle_is_undone_from_its_end(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    await ingest(index, corpus, "Alpha met Beta. Gamma met Delta.")
+    states, changes = [await graph_rows(pool, corpus)], []
+    for source, target in (("Alpha", "Beta"), ("Beta", "Gamma"), ("Gamma", "Alpha")):
+        changes.append(await merge(entities, corpus, source, target))
+        states.append(await graph_rows(pool, corpus))
+    with pytest.raises(UndoBlocked) as blocked:
+        await undo(entities, corpus, changes[0])
+    assert blocked.value.facts["changes"] == [str(changes[2])]
+    assert differences(states[3], await graph_rows(pool, corpus)) == {}
+    for change in reversed(changes):
+        await undo(entities, corpus, change)
+    assert differences(states[0], await graph_rows(pool, corpus)) == {}
+    with pytest.raises(ChangeNotFound):
+        await undo(entities, corpus, changes[0])
+
+
+async def test_names_of_any_kind_come_back(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    names = ["a/b\\c", "'; DROP TABLE x; --", "名" * 300, "tab\there", "🚀 {0} %s $$"]
+    corpus.chat.answers["hostile"] = records("a hostile text.", [*names, "Plain"])
+    await ingest(index, corpus, "a hostile text.")
+    before = await graph_rows(pool, corpus)
+    change = await merge(entities, corpus, names, "Plain")
+    assert len((await graph_rows(pool, corpus))["nodes"]) == 1
+    await undo(entities, corpus, change)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def test_an_undo_after_a_removal_brings_nothing_of_the_document_back(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    first = await ingest(index, corpus, "Ann Reed lives in Porto.")
+    await ingest(index, corpus, "Annie Reed works in Braga.")
+    change = await merge(entities, corpus, "Annie Reed", "Ann Reed")
+    await index.remove(corpus.workspace, first.version_id, corpus.lease)
+    await undo(entities, corpus, change)
+    rows = await graph_rows(pool, corpus)
+    assert [row[0] for row in rows["nodes"]] == ["Annie Reed", "Braga"]
+    assert "Porto" not in str(rows)
+
+
+async def test_a_lost_answer_blocks_and_changes_nothing(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    await ingest(index, corpus, *FIRST)
+    change = await merge(entities, corpus, "Annie Reed", "Ann Reed")
+    before = await graph_rows(pool, corpus)
+    from app.retrieval.lightrag.pool import inside  # noqa: PLC0415
+
+    with inside(corpus.workspace.ref):
+        await pool.fetch("DELETE FROM lightrag_llm_cache WHERE workspace = $1", corpus.workspace.ref.engine_name)
+    with pytest.raises(UndoBlocked) as blocked:
+        await undo(entities, corpus, change)
+    assert blocked.value.facts == {"chunks_missing": 2}
+    assert differences(before, await graph_rows(pool, corpus)) == {}
