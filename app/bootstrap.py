@@ -18,6 +18,8 @@ from redis.exceptions import RedisError
 from app.aside import Aside
 from app.blobs.store import BlobStore
 from app.db.session import Database
+from app.domain.entities.changes import EntityChanges
+from app.domain.entities.service import EntityService
 from app.domain.events.delivery import WebhookSender
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.leftovers import LeftoverSweeper
@@ -62,6 +64,15 @@ class Container:
     tokens: TokenVerifier | None
     rates: RequestRates
     parser: FileParser
+
+    def entities(self) -> EntityService:
+        return EntityService(self.database, self.workspaces, self.graph.entities, self.leases)
+
+    def entity_changes(self) -> EntityChanges:
+        return EntityChanges(
+            self.database, self.entities(), self.graph.entities, self.leases,
+            inline_relations=self.settings.merge_inline_relations,
+        )  # fmt: skip
 
 
 class CeleryPublisher:
@@ -193,7 +204,7 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
         )
         yield Worker(
             container=container,
-            jobs=JobRunner(ports),
+            jobs=JobRunner(ports, container.entity_changes().run),
             sweeper=sweeper,
             leftovers=leftovers,
             vectors=VectorUpkeep(container.database),

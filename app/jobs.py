@@ -49,6 +49,16 @@ class IndexGraph(Job):
 
 
 @dataclass(frozen=True)
+class ChangeEntities(Job):
+    """Make a queued change of a workspace's entities: one that touches too much for a request to wait for."""
+
+    name = "entities.change"
+    queue = "graph"
+    workspace_id: UUID
+    change_id: UUID
+
+
+@dataclass(frozen=True)
 class PurgeDocument(Job):
     """Remove every trace of a document that is being deleted."""
 
@@ -106,6 +116,7 @@ QUEUES = ("purge", "ingest", "graph")
 ALL_JOBS: tuple[type[Job], ...] = (
     ProcessVersion,
     IndexGraph,
+    ChangeEntities,
     PurgeDocument,
     PurgeGraphVersion,
     PurgeUnownedVersion,

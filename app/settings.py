@@ -94,6 +94,9 @@ class Settings(BaseSettings):
     engine_unit_max_bytes: int = Field(
         default=512 * 2**20, ge=2**20, description="Texts and vectors of one graph write."
     )
+    merge_inline_relations: int = Field(
+        default=1000, ge=0, description="Relations that a merge or its undoing touches at most while its caller waits."
+    )
     worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
     shutdown_grace_seconds: float = Field(default=20, ge=0)
     default_chat_model: str = "offline-extractor"

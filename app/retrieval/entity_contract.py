@@ -150,6 +150,10 @@ class Entities(Protocol):
         """How many relations these entities have together; those that are not there have none."""
         ...
 
+    async def names_of(self, workspace: EngineWorkspace, name: str) -> Sequence[str]:
+        """The name, as the graph keeps it, and what it means by now."""
+        ...
+
     async def undo(
         self,
         workspace: EngineWorkspace,

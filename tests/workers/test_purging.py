@@ -11,7 +11,7 @@ from app.bootstrap import Worker
 from app.db.base import WorkspaceId
 from app.db.provision import DatabaseUrls
 from app.db.session import Database
-from app.domain.entities.service import EntityService
+from app.domain.entities.changes import Requested
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.jobs import PurgeGraphVersion, PurgeWorkspace
 from app.retrieval.entity_contract import MergeRequest
@@ -200,14 +200,16 @@ async def test_what_was_merged_goes_with_all_its_documents(
     first = await indexed(worker, uploads, workspace_id, "Captain Ada Moreau left Port Lindau.")
     second = await indexed(worker, uploads, workspace_id, "Captain Moreau commands the Tonnberg.")
     container = worker.container
-    entities = EntityService(container.database, container.workspaces, container.graph.entities, container.leases)
+    entities = container.entities()
     names = [
         entity.name
         for entity in await entities.list(uploads.tenant_id, workspace_id, prefix=None, after=None, limit=50)
     ]
     sources = [name for name in names if "Moreau" in name or "Captain" in name]
     assert len(names) > len(sources) > 0, names
-    await entities.merge(uploads.tenant_id, workspace_id, MergeRequest(tuple(sources), "The Commander"))
+    await container.entity_changes().merge(
+        uploads.tenant_id, workspace_id, MergeRequest(tuple(sources), "The Commander"), Requested("test")
+    )
     for upload in (first, second):
         await uploads.begin_deletion(upload)
         assert await attempt(worker.jobs, upload.purge, runs=1) is None

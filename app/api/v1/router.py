@@ -15,6 +15,8 @@ from app.api.v1.documents.history import router as history
 from app.api.v1.documents.indexing import router as indexing
 from app.api.v1.documents.passages import router as passages
 from app.api.v1.documents.router import router as documents
+from app.api.v1.entities.changes import router as entity_changes
+from app.api.v1.entities.router import one as entity
 from app.api.v1.entities.router import router as entities
 from app.api.v1.events.router import router as events
 from app.api.v1.events.webhooks import router as webhooks
@@ -39,7 +41,10 @@ RESOURCES = (
     passages,
     queries,
     concepts,
+    # Before the route that takes any path for a name.
+    entity_changes,
     entities,
+    entity,
     events,
     webhooks,
     keys,

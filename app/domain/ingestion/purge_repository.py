@@ -14,7 +14,11 @@ from app.db.repository import TenantRepository, same_row
 from app.db.session import SystemSession
 from app.retrieval.contract import WorkspaceRef
 
-STALE_WORK = text("SELECT kind, tenant_id, workspace_id, subject_id FROM stale_work(:requeue_after, :max_rows)")
+STALE_WORK = text("""
+SELECT kind, tenant_id, workspace_id, subject_id FROM stale_work(:requeue_after, :max_rows)
+UNION ALL
+SELECT 'entity_change', tenant_id, workspace_id, change_id FROM stale_entity_changes(:requeue_after, :max_rows)
+""")
 UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unowned_engine_rows(:max_rows)")
 UNKNOWN_BLOB_KEYS = text("SELECT unknown_blob_keys(:keys)")
 

@@ -23,11 +23,12 @@ from app.db.models import (
     WorkspaceLease,
 )
 from app.db.repository import TenantRepository, same_row
+from app.db.statements import as_text
 from app.domain.ingestion.records import Extraction, TextFacts, VersionFacts
 from app.domain.ingestion.states import WAITING, Claim
 from app.domain.usage.repository import UsageLedger
 from app.providers.usage import UsageMeter
-from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, VersionChunks, WorkspaceRef
+from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, Statement, VersionChunks, WorkspaceRef
 from app.text.chunks import ChunkDraft, render_chunk
 
 # Moves the pointer forward only: an older version that finishes late does not displace a newer one, and a partial
@@ -356,3 +357,8 @@ def moving_live(facts: VersionFacts, engine: Engine, *, is_partial: bool) -> Tex
 def bumping_corpus(tenant_id: UUID, workspace_id: UUID) -> TextClause:
     """The statement of `bump_corpus`."""
     return BUMP_CORPUS.bindparams(tenant_id=tenant_id, workspace_id=workspace_id)
+
+
+def bump(ref: WorkspaceRef) -> Statement:
+    """`bump_corpus` for an engine's transaction: no answer from before it may be taken for one from after it."""
+    return Statement(*as_text(bumping_corpus(ref.tenant_id, ref.workspace_id)))

@@ -1,5 +1,7 @@
 """Runs any ingestion job, and decides what becomes of one that failed or has to be given up. Workers call nothing else."""
 
+from collections.abc import Awaitable, Callable
+
 import structlog
 
 from app.db.session import CONNECTION_ERRORS
@@ -11,6 +13,7 @@ from app.domain.ingestion.purge import Purger
 from app.domain.ingestion.purge_tenant import TenantPurger
 from app.domain.limits.repository import FairQueue, LimitsRepository
 from app.jobs import (
+    ChangeEntities,
     IndexGraph,
     Job,
     ProcessVersion,
@@ -30,8 +33,9 @@ PURGE_RUNS = 5
 class JobRunner:
     """`owner` names one attempt: it must be new each time a job is run."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: Ports, make_change: Callable[[ChangeEntities], Awaitable[None]]) -> None:
         self._database = ports.database
+        self._make_change = make_change
         self._attempts = Attempts(ports)
         self._processor = VersionProcessor(ports, self._attempts)
         self._graph = GraphIndexer(ports, self._attempts)
@@ -71,6 +75,8 @@ class JobRunner:
                 await self._processor.run(job, owner)
             case IndexGraph():
                 await self._graph.run(job, owner)
+            case ChangeEntities():
+                await self._make_change(job)
             case PurgeDocument():
                 await self._purger.document(job)
             case PurgeGraphVersion():
@@ -87,7 +93,7 @@ class JobRunner:
     async def conclude(self, job: Job, owner: str, error: Exception, *, runs: int) -> float | None:
         """Record a failure; the seconds after which to run the job again, or None. `runs` counts those so far.
 
-        Purges have no state to fail into: they are repeated here a few times, and by the sweeper without end. That holds for a
+        Purges, and changes of entities, have no state to fail into: they are repeated here a few times, and by the sweeper without end. That holds for a
         busy workspace too: messages that came back until it is free would add up with those of the sweeper.
         """
         if isinstance(job, ProcessVersion | IndexGraph):

@@ -17,6 +17,7 @@ from app.domain.ingestion.purge_repository import PurgeRepository, StaleWork
 from app.domain.ingestion.states import IndexStates
 from app.domain.tenants.deletion_repository import StaleDeletions
 from app.jobs import (
+    ChangeEntities,
     IndexGraph,
     Job,
     ProcessVersion,
@@ -44,6 +45,7 @@ JOBS: Mapping[str, Callable[[Any], Job]] = {
     "superseded": lambda row: PurgeGraphVersion(row.tenant_id, row.workspace_id, row.subject_id),
     "document": lambda row: PurgeDocument(row.tenant_id, row.workspace_id, row.subject_id),
     "workspace": lambda row: PurgeWorkspace(row.tenant_id, row.workspace_id),
+    "entity_change": lambda row: ChangeEntities(row.tenant_id, row.workspace_id, row.subject_id),
 }
 TENANT = "tenant"
 

@@ -22,7 +22,8 @@ from app.retrieval.contract import (
     VersionChunks,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
-from app.retrieval.lightrag.edits import EditStore, apply_edits
+from app.retrieval.lightrag.edit_store import EditStore
+from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.extraction import chunk_id, extract_chunks, read_answers
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool

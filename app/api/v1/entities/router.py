@@ -2,44 +2,27 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
-from pydantic import AfterValidator
+from fastapi import APIRouter, Query
 
-from app.api.deps import AdminCaller, ContainerDep, ReaderCaller, RoleRequired, WorkspaceDep
+from app.api.deps import AdminCaller, ReaderCaller, RoleRequired, WorkspaceDep
 from app.api.fields import NamePart
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
 from app.api.problems import problems
+from app.api.v1.entities.names import NameInPath, NameInQuery, ServiceDep
 from app.api.v1.entities.schemas import (
-    MAX_NAME_CHARS,
     AliasCreate,
     AliasPage,
     AliasRead,
     EntityItem,
-    EntityMerge,
     EntityPage,
     EntityRead,
 )
-from app.domain.entities.service import EntityService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
-from app.domain.workspaces.settings import without_control_characters
 from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
-from app.retrieval.entity_contract import AliasNotFound, AliasTaken, EntityNotFound, InvalidAlias, InvalidMerge
+from app.retrieval.entity_contract import AliasNotFound, AliasTaken, EntityNotFound, InvalidAlias
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities", tags=["entities"])
-NameInPath = Annotated[
-    str,
-    Path(
-        min_length=1, max_length=MAX_NAME_CHARS, description="Percent-encoded; may hold slashes.", examples=["Press 4"]
-    ),
-    AfterValidator(without_control_characters),
-]
-
-
-def entity_service(container: ContainerDep) -> EntityService:
-    return EntityService(container.database, container.workspaces, container.graph.entities, container.leases)
-
-
-ServiceDep = Annotated[EntityService, Depends(entity_service)]
+one = APIRouter(prefix="/v1/workspaces/{workspace_id}/entity", tags=["entities"])
 
 
 @router.get(
@@ -123,16 +106,13 @@ async def read_entity(
     return EntityRead.of(await service.get(caller.tenant_id, workspace_id, name))
 
 
-@router.post(
-    "/merge",
-    summary="Merge entities",
-    responses=problems(
-        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, InvalidMerge,
-        WorkspaceBusy, GraphWriteFailed,
-    ),
-)  # fmt: skip
-async def merge_entities(
-    workspace_id: WorkspaceDep, merge: EntityMerge, caller: AdminCaller, service: ServiceDep
+@one.get(
+    "",
+    summary="Read an entity by any name",
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound),
+)
+async def read_named_entity(
+    workspace_id: WorkspaceDep, caller: ReaderCaller, service: ServiceDep, name: NameInQuery
 ) -> EntityRead:
-    """Makes several entities one. It waits a little for other writes of the workspace, then says that it is busy."""
-    return EntityRead.of(await service.merge(caller.tenant_id, workspace_id, merge.request()))
+    """As `/entities/{name}`, also for names that no path can hold, and for those that are words of our paths."""
+    return EntityRead.of(await service.get(caller.tenant_id, workspace_id, name))

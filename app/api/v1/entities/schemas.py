@@ -5,24 +5,36 @@ from typing import Annotated, Any, Self
 from urllib.parse import quote
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from app.api.fields import Body
 from app.api.pagination import Page
 from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
-from app.domain.workspaces.settings import Line
-from app.retrieval.entity_contract import AliasSource, EntityAlias, EntityDetail, EntitySummary, MergeRequest
+from app.domain.workspaces.settings import Line, without_binary
+from app.retrieval.entity_contract import AliasSource, EntityAlias, EntityDetail, EntitySummary
 
-MAX_NAME_CHARS = 512
-EntityName = Annotated[Line, Field(max_length=MAX_NAME_CHARS)]
+MAX_NAME_CHARS = 1000
+MAX_TEXT_CHARS = 20_000
+# Whatever a document calls a thing; a tabulator may be part of it.
+EntityName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
+    AfterValidator(without_binary),
+]
+EntityText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT_CHARS),
+    AfterValidator(without_binary),
+]
+EntityType = Annotated[Line, Field(max_length=60)]
 _SUMMARY: dict[str, Any] = {
     "name": "Press 4",
     "type": "Machine",
     "description": "A hydraulic press in hall B.",
     "degree": 3,
-    "link": f"/v1/workspaces/{WORKSPACE_ID}/entities/Press%204",
+    "link": f"/v1/workspaces/{WORKSPACE_ID}/entity?name=Press%204",
 }
 
 
@@ -42,7 +54,7 @@ class EntityItem(BaseModel):
             type=entity.type,
             description=entity.description,
             degree=entity.degree,
-            link=f"/v1/workspaces/{workspace_id}/entities/{quote(entity.name, safe='')}",
+            link=f"/v1/workspaces/{workspace_id}/entity?name={quote(entity.name, safe='')}",
         )
 
 
@@ -113,18 +125,6 @@ class EntityRead(BaseModel):
             relations=[EntityRelation.model_validate(relation) for relation in entity.relations],
             chunks=[EntityChunk(version_id=version_id, ordinal=ordinal) for version_id, ordinal in entity.chunks],
         )
-
-
-class EntityMerge(Body):
-    """Entities that are one thing. All relations and sources of `sources` become those of `target`."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"sources": ["E. Petrova"], "target": "Elena Petrova"}]})
-
-    sources: list[EntityName] = Field(min_length=1, max_length=50)
-    target: EntityName = Field(description="Made if it does not exist.")
-
-    def request(self) -> MergeRequest:
-        return MergeRequest(tuple(self.sources), self.target)
 
 
 class AliasCreate(Body):

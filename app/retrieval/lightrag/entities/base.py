@@ -1,35 +1,18 @@
 """What every operation on entities works with, and how a name that a caller gives becomes an entity's."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
-from app.retrieval.contract import EngineWorkspace, Statement, WorkspaceRef
-from app.retrieval.entity_contract import ChangeRecord, EntityNotFound
+from app.retrieval.contract import EngineWorkspace
+from app.retrieval.entity_contract import EntityNotFound
 from app.retrieval.lightrag.alias_store import AliasStore
-from app.retrieval.lightrag.edits import EditStore
+from app.retrieval.lightrag.edit_store import EditStore
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.names import engine_name
-from app.retrieval.lightrag.pool import EngineDatabase
+from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.stores import Writes
 from app.retrieval.lightrag.support_store import SupportStore
-
-_RECORD = """
-INSERT INTO entity_changes (tenant_id, workspace_id, id, kind, state, names, request, actor, request_key, undoes, finished_at)
-VALUES ($1, $2, $3, $4, 'done', $5::text[], $6::jsonb, $7, $8, $9, now())"""
-
-_FINISH = """
-UPDATE entity_changes SET state = 'done', names = $4::text[], finished_at = now()
- WHERE tenant_id = $1 AND workspace_id = $2 AND id = $3 AND state = 'queued'"""
-
-
-class ChangeFinished(EntityNotFound):
-    """Another run of the same change was faster; nothing is written twice."""
-
-    code = "change_finished"
-    title = "The change is finished already"
 
 
 class EntityOperations:
@@ -57,25 +40,17 @@ class EntityOperations:
         known = await self._support(workspace).existing(candidates)
         return next((candidate for candidate in candidates if candidate in known), None)
 
+    async def names_of(self, workspace: EngineWorkspace, name: str) -> Sequence[str]:
+        """`Entities.names_of`."""
+        with inside(workspace.ref):
+            meant = await self._aliases(workspace).meanings([name])
+        return list(dict.fromkeys([name, engine_name(name), *meant.values()]))
+
     async def _require(self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True) -> str:
         found = await self._resolve(workspace, name, by_alias=by_alias)
         if found is None:
             raise EntityNotFound(f"There is no entity named {name!r}.")
         return found
-
-
-def recording(
-    ref: WorkspaceRef, kind: str, record: ChangeRecord | None, names: list[str], *, undoes: UUID | None = None
-) -> Iterator[Statement]:
-    """The statement that writes the change into the history, or finishes it there."""
-    record = record or ChangeRecord()
-    scope = ref.tenant_id, ref.workspace_id, record.id
-    if record.is_queued:
-        done = ChangeFinished("The change was carried out meanwhile.")
-        yield Statement(_FINISH, (*scope, names), otherwise=done)
-    else:
-        request = json.dumps(dict(record.request))
-        yield Statement(_RECORD, (*scope, kind, names, request, record.actor, record.request_key, undoes))
 
 
 def chunks_behind(tracking: Mapping[str, Any] | None, properties: Mapping[str, Any] | None) -> list[str]:

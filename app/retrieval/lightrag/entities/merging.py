@@ -16,8 +16,9 @@ from app.retrieval.entity_contract import (
     MergeRequest,
 )
 from app.retrieval.lightrag.edits import apply_edits, merged_edits
-from app.retrieval.lightrag.entities.base import chunks_behind, recording
+from app.retrieval.lightrag.entities.base import chunks_behind
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing, trusted_texts
+from app.retrieval.lightrag.entities.change_store import recording
 from app.retrieval.lightrag.entities.plan import Edge, MergePlan, Node, plan_merge
 from app.retrieval.lightrag.entities.undo_store import keeping_undo
 from app.retrieval.lightrag.graph_store import SEPARATOR

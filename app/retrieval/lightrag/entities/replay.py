@@ -15,6 +15,7 @@ from lightrag.operate import _rebuild_from_extraction_result, merge_nodes_and_ed
 
 from app.retrieval.entity_contract import UndoBlocked
 from app.retrieval.lightrag.entities.base import chunks_behind
+from app.retrieval.lightrag.entities.change_store import order_of_inserts
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.repair import remove_unsupported
@@ -22,8 +23,6 @@ from app.retrieval.lightrag.storage.aliases import Extraction, NameResolver, nam
 from app.retrieval.lightrag.storage.mentions import Extractions
 
 _CHUNK = "-chunk-"
-
-_ORDER = "SELECT id FROM lightrag_doc_status WHERE workspace = $1 AND id = ANY ($2) ORDER BY created_at, id"
 
 
 @dataclass
@@ -157,8 +156,7 @@ async def _in_order(database: EngineDatabase, workspace: str, chunks: Iterable[s
     """By the insert of their versions, then by their place in it."""
     known = list(chunks)
     versions = list(dict.fromkeys(chunk.rpartition(_CHUNK)[0] for chunk in known))
-    rows = await database.fetch(_ORDER, workspace, versions)
-    place = {row["id"]: n for n, row in enumerate(rows)}
+    place = await order_of_inserts(database, workspace, versions)
 
     def key(chunk: str) -> tuple[int, str, int]:
         version, _, ordinal = chunk.rpartition(_CHUNK)

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.retrieval.contract import EngineWorkspace, Lease, Statement
 from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, UndoBlocked
 from app.retrieval.lightrag.edits import Edit, apply_edits
-from app.retrieval.lightrag.entities.base import recording
+from app.retrieval.lightrag.entities.change_store import marking_undone, recording
 from app.retrieval.lightrag.entities.merging import EntityMerging
 from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, reread
 from app.retrieval.lightrag.entities.undo_store import MergeUndo, find_undo, forgetting_undo
@@ -16,10 +16,6 @@ from app.retrieval.lightrag.names import entity_key
 from app.retrieval.lightrag.storage.aliases import AliasRow, Anew, NameResolver
 from app.retrieval.lightrag.storage.mentions import forget_mentions_of, insert_mentions
 from app.retrieval.lightrag.stores import Write
-
-_MARK_UNDONE = """
-UPDATE entity_changes SET state = 'undone'
- WHERE tenant_id = $1 AND workspace_id = $2 AND id = $3 AND state = 'done'"""
 
 
 @dataclass(frozen=True)
@@ -66,10 +62,9 @@ class EntityUndoing(EntityMerging):
                 await apply_edits(rag, kept)
                 await correct_anchors(rag, found)
                 concerned.update(found.names, merge.sources, [merge.target])
-                done = ChangeNotFound("The change was undone meanwhile.")
                 await operation.commit(
                     [
-                        Statement(_MARK_UNDONE, (ref.tenant_id, ref.workspace_id, change_id), otherwise=done),
+                        marking_undone(ref, change_id),
                         *recording(ref, "undo", record, sorted(concerned), undoes=change_id),
                         forgetting_undo(ref, change_id),
                         aliases.dropping(list(names.rows)),

@@ -6,8 +6,8 @@ from sqlalchemy.dialects import postgresql
 
 from app.db.policies import APP_ROLE, ENGINE_ROLE, audit, fence_by_tenant
 
-revision = "0018"
-down_revision = "0017"
+revision = "0020"
+down_revision = "0019"
 branch_labels = None
 depends_on = None
 
@@ -159,7 +159,7 @@ def upgrade() -> None:
             op.execute(statement)
         op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ENGINE_ROLE}")
     op.execute(f"GRANT SELECT, INSERT, UPDATE ON entity_changes TO {APP_ROLE}")
-    op.execute(f"GRANT SELECT ON entity_edits TO {APP_ROLE}")
+    op.execute(f"GRANT SELECT ON entity_edits, entity_splits TO {APP_ROLE}")
     op.execute(audit("entity_changes", "id", "entity_change", "INSERT"))
     op.execute(audit("entity_edits", "name", "entity_edit"))
     # Which merge said so: only its own rows may go when it is undone.

@@ -1,0 +1,52 @@
+"""Queries of the history of entities."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, update
+
+from app.db.models import EntityChange
+from app.db.repository import TenantRepository
+
+
+class ChangeRepository(TenantRepository):
+    async def find(self, workspace_id: UUID, change_id: UUID) -> EntityChange | None:
+        query = self.rows(EntityChange, EntityChange.workspace_id == workspace_id, EntityChange.id == change_id)
+        found: EntityChange | None = await self.session.scalar(query)
+        return found
+
+    async def find_by_request(self, workspace_id: UUID, request_key: bytes) -> EntityChange | None:
+        """The change that a request with this Idempotency-Key made or queued."""
+        query = self.rows(
+            EntityChange, EntityChange.workspace_id == workspace_id, EntityChange.request_key == request_key
+        )
+        found: EntityChange | None = await self.session.scalar(query)
+        return found
+
+    async def list(
+        self, workspace_id: UUID, *, names: Sequence[str] | None, before: int | None, limit: int
+    ) -> Sequence[EntityChange]:
+        """Newest first, of one entity by any of its `names`, from the first older than number `before`."""
+        conditions: list[Any] = [EntityChange.workspace_id == workspace_id]
+        if names is not None:
+            conditions.append(EntityChange.names.overlap(list(names)))
+        if before is not None:
+            conditions.append(EntityChange.number < before)
+        query = self.rows(EntityChange, *conditions).order_by(EntityChange.number.desc()).limit(limit)
+        return list(await self.session.scalars(query))
+
+    def add(self, change: EntityChange) -> None:
+        self.session.add(change)
+
+    async def fail(self, change_id: UUID, code: str, detail: str) -> None:
+        """A queued change that can never be done."""
+        await self.session.execute(
+            update(EntityChange)
+            .where(
+                EntityChange.tenant_id == self.session.tenant_id,
+                EntityChange.id == change_id,
+                EntityChange.state == "queued",
+            )
+            .values(state="failed", error_code=code, error_detail=detail, finished_at=func.now())
+        )
