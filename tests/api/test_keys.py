@@ -35,6 +35,13 @@ async def test_a_key_is_shown_once_and_works_until_it_is_revoked(
     assert again.json()["revoked_at"] == revoked.json()["revoked_at"]
 
 
+async def test_an_expiry_that_is_over_is_refused(client: httpx.AsyncClient) -> None:
+    body = {"name": "backend", "role": "reader", "expires_at": "2020-01-01T00:00:00Z"}
+    refused = await client.post("/v1/keys", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (422, "validation_failed")
+    assert "must be in the future" in refused.text
+
+
 async def test_a_rotated_key_has_a_successor_and_an_end(
     client: httpx.AsyncClient, anonymous: httpx.AsyncClient, tenancy: Tenancy
 ) -> None:

@@ -2,6 +2,8 @@
 
 import httpx
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from app.db.session import Database
 from app.settings import Settings
@@ -69,6 +71,7 @@ async def test_a_key_of_one_workspace_sees_that_one_s_usage(
     bound = await connect(tenancy, workspace_id=first)
     items = (await bound.get("/v1/usage", params={"group_by": "workspace"})).json()["items"]
     assert [item["key"] for item in items] == [str(first)]
+    assert (await bound.get("/v1/usage")).json()["limits"] is None
     refused = await bound.get("/v1/usage", params={"workspace_id": str(second)})
     assert refused.json()["code"] == "workspace_not_found"
 
@@ -80,3 +83,10 @@ async def test_each_tenant_sees_its_own(
     await index(tenancy, document)
     report = (await stranger.get("/v1/usage", params={"document_id": document["id"]})).json()
     assert (report["total"]["calls"], report["items"]) == (0, [])
+
+
+@pytest.mark.parametrize("change", ["UPDATE usage_events SET tokens_in = 0", "DELETE FROM usage_events"])
+async def test_nobody_who_serves_requests_may_change_it(tenancy: Tenancy, change: str) -> None:
+    with pytest.raises(DBAPIError, match="permission denied"):
+        async with tenancy.database.tenant(tenancy.tenant_id) as session:
+            await session.execute(text(change))

@@ -41,5 +41,5 @@ def quota_of(error: BaseException) -> QuotaExceeded | None:
 
 
 def quota_exceeded(**facts: Any) -> QuotaExceeded:
-    sentence = f"Your plan allows {facts.get('maximum')} of {facts.get('limit')}, and {facts.get('used')} are used."
+    sentence = f"Your plan allows {facts.get('maximum')} of {facts.get('limit')}; {facts.get('used')} are used, so this is too much."
     return QuotaExceeded(sentence, **facts)

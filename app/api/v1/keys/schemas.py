@@ -1,10 +1,10 @@
 """What keys look like over HTTP."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.api.fields import Body, Name
 from app.api.pagination import Page
@@ -24,6 +24,12 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
+def _to_come(value: datetime) -> datetime:
+    if value <= datetime.now(UTC):
+        raise ValueError("must be in the future")
+    return value
+
+
 class KeyCreate(Body):
     """A new key of the tenant."""
 
@@ -36,7 +42,9 @@ class KeyCreate(Body):
     name: Name
     role: Role
     workspace_id: UUID | None = Field(default=None, description="The one workspace that the key is for; null: all.")
-    expires_at: AwareDatetime | None = Field(default=None, description="Its time zone is part of it; null: never.")
+    expires_at: Annotated[AwareDatetime, AfterValidator(_to_come)] | None = Field(
+        default=None, description="In the future; its time zone is part of it; null: never."
+    )
 
     def draft(self) -> KeyDraft:
         return KeyDraft(self.name, self.role, self.workspace_id, self.expires_at)

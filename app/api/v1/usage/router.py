@@ -28,11 +28,12 @@ async def read_usage(
     until: Annotated[AwareDatetime | None, Query(description="Before this time; its time zone is part of it.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many sums at most.")] = 100,
 ) -> UsageReport:
-    """Model calls, tokens and money, and what of the plan is used. A key that is bound to a workspace sees that one's only."""
+    """Model calls, tokens and money, and what of the plan is used. A key bound to a workspace sees only that one's."""
     if workspace_id is not None and not caller.may_see(workspace_id):
         raise WorkspaceNotFound.of(workspace_id)
     wanted = UsageFilter(workspace_id or caller.workspace_id, document_id, query_id, since, until)
     ledger = UsageLedger(session)
     [total] = await ledger.sums(wanted, None, limit=1)
     items = await ledger.sums(wanted, group_by, limit=limit)
-    return UsageReport.of(total, list(items), await LimitsRepository(session).standing())
+    standing = await LimitsRepository(session).standing() if caller.workspace_id is None else None
+    return UsageReport.of(total, list(items), standing)

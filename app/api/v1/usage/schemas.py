@@ -61,15 +61,15 @@ class UsageReport(BaseModel):
     total: UsageRead
     items: list[UsageRead] = Field(description="By `group_by`: days newest first, all else the largest first.")
     plan: str | None
-    limits: dict[str, LimitRead]
+    limits: dict[str, LimitRead] | None = Field(description="Of the whole tenant: null for a key bound to a workspace.")
 
     @classmethod
-    def of(cls, total: UsageSum, items: list[UsageSum], standing: Standing) -> Self:
+    def of(cls, total: UsageSum, items: list[UsageSum], standing: Standing | None) -> Self:
         return cls(
             total=UsageRead.model_validate(total),
             items=[UsageRead.model_validate(item) for item in items],
-            plan=standing.plan.name if standing.plan is not None else None,
-            limits=limits_of(standing),
+            plan=standing.plan.name if standing is not None and standing.plan is not None else None,
+            limits=limits_of(standing) if standing is not None else None,
         )
 
 
