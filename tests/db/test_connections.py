@@ -1,14 +1,17 @@
 """Connections that are gone are replaced when they are taken from the pool, without asking each time."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import event, make_url, text
 
 from app.db import session
+from app.db.acting import Acting, nobody_acts, note_caller
 from app.db.session import Database
 from tests.cluster import Cluster
 
@@ -85,3 +88,64 @@ async def test_a_connection_that_was_dropped_on_the_way_is_found_by_asking(
         assert await answers(there)
         assert len(relay.far_ends) == 2
         await there.close()
+
+
+SETTING = text("SELECT current_setting('app.tenant_id', true)")
+
+
+@pytest.fixture
+async def narrow(database: Database) -> AsyncIterator[Database]:
+    """One connection, which every unit of work gets in turn."""
+    url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    there = Database(url, pool_size=1)
+    yield there
+    await there.close()
+
+
+async def acting_for(database: Database) -> str:
+    async with database.system() as unit:
+        return await unit.scalar(SETTING) or ""
+
+
+async def fail(database: Database, tenant_id: UUID) -> None:
+    async with database.tenant(tenant_id) as unit:
+        await unit.scalar(SETTING)
+        raise ZeroDivisionError
+
+
+async def test_a_statement_without_a_tenant_is_a_transaction_of_its_own(database: Database) -> None:
+    async with database.statement() as unit:
+        number = text("SELECT pg_current_xact_id()")
+        assert await unit.scalar(number) != await unit.scalar(number)
+
+
+async def test_whose_a_unit_is_goes_with_its_beginning_and_ends_with_it(narrow: Database) -> None:
+    tenant_id = uuid4()
+    sent: list[str] = []
+    event.listen(narrow.engine.sync_engine, "before_cursor_execute", lambda *call: sent.append(call[2]))
+    async with narrow.tenant(tenant_id) as unit:
+        assert await unit.scalar(SETTING) == str(tenant_id)
+    assert len(sent) == 1
+    assert await acting_for(narrow) == ""
+    with pytest.raises(ZeroDivisionError):
+        await fail(narrow, tenant_id)
+    assert await acting_for(narrow) == ""
+
+
+async def test_a_unit_that_ends_before_its_first_statement_leaves_its_tenant_to_nobody(narrow: Database) -> None:
+    async with narrow.tenant(uuid4()) as unit:
+        await unit.connection()
+    assert await acting_for(narrow) == ""
+    async with narrow.tenant(uuid4()) as unit:
+        await unit.connection()
+    async with narrow.statement() as alone:
+        assert not await alone.scalar(SETTING)
+
+
+async def test_who_acts_is_told_word_for_word(narrow: Database) -> None:
+    actor = """x', true); SELECT set_config('app.tenant_id', 'other"\\ \u0416"""
+    with nobody_acts():
+        note_caller(Acting(actor, "route", "address", "request"))
+        async with narrow.tenant(uuid4()) as unit:
+            told = await unit.scalar(text("SELECT current_setting('app.audit')"))
+    assert json.loads(told)["actor"] == actor

@@ -23,7 +23,7 @@ EXPIRY = "SELECT lease_expires_at FROM index_states WHERE version_id = :version"
 
 @contextmanager
 def statements(database: Database) -> Iterator[list[str]]:
-    """What is sent inside, but for the beginnings and ends of transactions."""
+    """What is sent inside, but for the beginnings and ends of transactions, with which goes who asks."""
     sent: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -71,8 +71,7 @@ async def test_beats_that_come_together_share_a_transaction(
     with statements(uploads.database) as sent:
         held = await asyncio.gather(*map(beats.claim, claims), beats.lease(lease))
     assert held == [True] * 4
-    # Who asks, the claims, the leases.
-    assert len(sent) == 3
+    assert len(sent) == 2
     for claim, expiry in zip(claims, before, strict=True):
         assert await uploads.scalar(EXPIRY, version=claim.version_id) > expiry
 
@@ -121,16 +120,10 @@ async def test_what_closes_a_lease_goes_with_it(
         async with leases.hold(ref, wait_seconds=0, closing=close):
             sent.clear()
     assert free == [False]
-    # Who asks, `close`, the release; who asks, who waits for it.
-    assert len(sent) == 5
+    # `close`, the release; who waits for it.
+    assert len(sent) == 3
     with pytest.raises(ZeroDivisionError):
         async with leases.hold(ref, wait_seconds=0, closing=close):
             raise ZeroDivisionError
     assert len(free) == 1
     assert await leases.take(ref) is not None
-
-
-async def test_a_statement_without_a_tenant_is_a_transaction_of_its_own(database: Database) -> None:
-    async with database.statement() as session:
-        number = text("SELECT pg_current_xact_id()")
-        assert await session.scalar(number) != await session.scalar(number)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, text
+from sqlalchemy import bindparam, func, select, text
 
 from app.db.models import IndexState, ModelProfile, Plan, Tenant, TenantMonth, TenantTotals, UsageEvent
 from app.db.repository import TenantRepository
@@ -52,21 +52,25 @@ class ModelPrices:
 CALLS_OF_A_RATE = 20
 
 
+# Asked by every query.
+_STANDING = (
+    select(Plan, TenantTotals.documents, TenantTotals.stored_bytes, TenantMonth.model_tokens)
+    .select_from(Tenant)
+    .outerjoin(Plan, Plan.name == Tenant.plan)
+    .outerjoin(TenantTotals, TenantTotals.tenant_id == Tenant.id)
+    .outerjoin(TenantMonth, (TenantMonth.tenant_id == Tenant.id) & (TenantMonth.month == bindparam("month")))
+    .where(Tenant.id == bindparam("tenant_id"))
+)
+
+
 class LimitsRepository(TenantRepository):
     """Of one tenant."""
 
     async def standing(self) -> Standing:
         tenant_id = self.session.tenant_id
         begins, ends = month_of(datetime.now(UTC))
-        query = (
-            select(Plan, TenantTotals.documents, TenantTotals.stored_bytes, TenantMonth.model_tokens)
-            .select_from(Tenant)
-            .outerjoin(Plan, Plan.name == Tenant.plan)
-            .outerjoin(TenantTotals, TenantTotals.tenant_id == Tenant.id)
-            .outerjoin(TenantMonth, (TenantMonth.tenant_id == Tenant.id) & (TenantMonth.month == begins.date()))
-            .where(Tenant.id == tenant_id)
-        )
-        plan, documents, stored_bytes, tokens = (await self.session.execute(query)).one()
+        values = {"tenant_id": tenant_id, "month": begins.date()}
+        plan, documents, stored_bytes, tokens = (await self.session.execute(_STANDING, values)).one()
         return Standing(plan, documents or 0, stored_bytes or 0, tokens or 0, ends)
 
     async def extraction_rates(self, workspace_id: UUID) -> UsageRates | None:
