@@ -88,7 +88,9 @@ SELECT id FROM lightrag_llm_cache WHERE workspace = $1 AND (chunk_id LIKE $2 || 
 """
 _LEFTOVERS = """
 SELECT id FROM lightrag_doc_status WHERE workspace = $1 AND (id = $2 OR status = ANY ($3))
+UNION SELECT id FROM lightrag_doc_status WHERE workspace = $1 AND file_path = $2
 UNION SELECT full_doc_id FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2
+UNION SELECT id FROM lightrag_doc_full WHERE workspace = $1 AND id = $2
 """
 
 _TRACES = """

@@ -98,8 +98,11 @@ class GraphWriter:
             async def write(operation: Write) -> None:
                 touched: set[str] = set()
                 with resolved_names(self._database, workspace.ref) as names:
-                    for leftover in await store.leftovers(version_id):
+                    leftovers = await store.leftovers(version_id)
+                    for leftover in leftovers:
                         touched |= await _remove(rag, store, leftover)
+                    if not leftovers and not replaces:
+                        operation.expect_new(version_id)
                     with noted_failures() as failures, recorded_extractions(by_id) as said:
                         track_id = await rag.ainsert(version_id, ids=[version_id], file_paths=[version_id])
                     await _require_processed(operation, version_id, track_id, failures)

@@ -24,6 +24,10 @@ class Write(Protocol):
         """Load all that a merge of these entities will ask for, where that saves round trips."""
         ...
 
+    def expect_new(self, document_id: str) -> None:
+        """Nothing of the only document that is written is there yet; saves asking where storages can be told."""
+        ...
+
     async def require_processed(self, document_id: str, track_id: str) -> None:
         """LightRAG reports no failure of an insert (facts F3). Raises `GraphWriteFailed`, or what a storage raised."""
         ...
@@ -95,6 +99,9 @@ class _WriteAtOnce:
     async def read_ahead(self, names: Sequence[str]) -> None:
         """They read as they go, too."""
 
+    def expect_new(self, document_id: str) -> None:
+        """They ask again."""
+
     async def require_processed(self, document_id: str, track_id: str) -> None:
         row = await self.rag.doc_status.get_by_id(document_id)
         require_processed([] if row is None else [row | {"id": document_id}], document_id, track_id)
@@ -115,6 +122,9 @@ class _WriteInUnit:
 
     async def read_ahead(self, names: Sequence[str]) -> None:
         await self.unit.read_ahead_entities(names)
+
+    def expect_new(self, document_id: str) -> None:
+        self.unit.expect_new(document_id)
 
     async def require_processed(self, document_id: str, track_id: str) -> None:
         self.unit.require_processed(document_id, track_id)

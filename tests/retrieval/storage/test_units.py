@@ -195,6 +195,28 @@ async def test_duplicate_is_an_error_and_leaves_no_mark(open_one: OpenEngine, ur
     assert await table_rows(urls.owner, engine.ref.engine_name) == before
 
 
+async def test_new_document_is_not_looked_for(
+    open_one: OpenEngine, urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, told = await open_one(is_unit=True), await open_one(is_unit=True)
+    for engine in (asking, told):
+        engine.chunks.update(make_documents(1))
+    (document,) = told.chunks
+    await asking.insert(document)
+
+    async def refuse(*arguments: object) -> None:
+        raise LookupError(f"asked for {arguments}")
+
+    monkeypatch.setattr(told.rag.doc_status, "read_where", refuse)
+    monkeypatch.setattr(told.rag.full_docs, "read_rows", refuse)
+    async with told.unit() as unit:
+        unit.expect_new(document)
+        await told.insert_into(unit, document)
+        await unit.commit()
+    expected = await table_rows(urls.owner, asking.ref.engine_name)
+    assert differences(expected, await table_rows(urls.owner, told.ref.engine_name)) == {}
+
+
 async def test_long_names_are_stored_and_shown_whole(open_one: OpenEngine, urls: DatabaseUrls) -> None:
     engine = await open_one(is_unit=True)
     rag, one, other = engine.rag, "A" * 256, "B" * 256

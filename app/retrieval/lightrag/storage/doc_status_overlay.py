@@ -62,6 +62,12 @@ class DocStatusOverlay:
         self._asked: set[tuple[str, str]] = set()
         self._written: dict[str, Row] = {}
         self._removed: set[str] = set()
+        self._is_new = False
+
+    def expect_new(self, document_id: str) -> None:
+        """The database holds no row of the only document of this unit, by whatever column it is looked for."""
+        self._base.known.setdefault(document_id, None)
+        self._is_new = True
 
     async def get(self, document_id: str) -> Row | None:
         row = self._written.get(document_id)
@@ -77,7 +83,7 @@ class DocStatusOverlay:
 
     async def find(self, column: str, value: str) -> list[Row]:
         """The rows whose column has the value, oldest first."""
-        if (column, value) not in self._asked:
+        if not self._is_new and (column, value) not in self._asked:
             for row in await outside_unit(lambda: self._fetch(column, [value])):
                 self._base.known.setdefault(row["id"], row)
             self._asked.add((column, value))

@@ -28,6 +28,10 @@ class KvOverlay:
         """Read ahead what will be asked for one by one."""
         await self._base.load(keys)
 
+    def expect_new(self, key: str) -> None:
+        """The database holds nothing under this key."""
+        self._base.known.setdefault(key, None)
+
     async def get(self, key: str) -> Row | None:
         row = self._written.get(key)
         if row is None and key not in self._removed:

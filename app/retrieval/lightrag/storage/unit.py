@@ -103,6 +103,12 @@ class UnitOfWork:
             self.read_ahead_edges(sorted(pairs)), self.graph.load_nodes({name for pair in pairs for name in pair})
         )
 
+    def expect_new(self, document_id: str) -> None:
+        """The database was seen to hold nothing of the only document that this unit writes: LightRAG's own questions, whether
+        it is a duplicate, need not be asked there. It gets texts that never repeat."""
+        self.documents.expect_new(document_id)
+        self.kv[NameSpace.KV_STORE_FULL_DOCS].expect_new(document_id)
+
     # --- Outcome ---
 
     def require_processed(self, document_id: str, track_id: str) -> None:
