@@ -116,7 +116,9 @@ def _asker(database: Database, indexed: IndexedSet, mode: str) -> Ask:
         vector = (await workspace.embedding.embed([query], role="query"))[0]
         async with database.tenant(workspace.ref.tenant_id) as session:
             lexical = await search_terms(session, workspace.ref, query, _LEG_SIZE)
-            dense = await PassageVectors(workspace.vector_suffix).nearest(session, workspace.ref, vector, _LEG_SIZE)
+            dense = await PassageVectors(workspace.vector_suffix).nearest(
+                session, workspace.ref, vector, _LEG_SIZE, rows=lexical.corpus_passages
+            )
             fused = _fuse(lexical.hits, dense)
             if showcase is not None:
                 ids = showcase.search(query, fused)

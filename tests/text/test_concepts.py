@@ -13,7 +13,7 @@ from app.text.concepts.extraction import (
     title_text,
 )
 from app.text.concepts.terms import MAX_TERM_CHARS, terms
-from app.text.concepts.words import normalise, sentences, tokens
+from app.text.concepts.words import Lexeme, is_identifier, normalise, script_of, sentences, tokens
 
 
 def found(text: str, kind: ConceptKind | None = None) -> list[str]:
@@ -179,3 +179,9 @@ def test_very_long_runs_are_handled_in_linear_time() -> None:
         text = unit * 20_000
         extract_concepts([text])
         terms(text)
+
+
+@given(st.text("abzABZ", min_size=1, max_size=6))
+def test_plain_words_take_a_shorter_way_to_the_same_end(word: str) -> None:
+    found = Lexeme(word)
+    assert (found.normal, found.script, found.is_identifier) == (normalise(word), script_of(word), is_identifier(word))

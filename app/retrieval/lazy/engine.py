@@ -173,13 +173,18 @@ class LazySearch:
 async def _search_legs(
     session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, query: Vectors, clock: Stopwatch
 ) -> Legs:
-    with clock.stage("vectors"):
-        dense = await PassageVectors(workspace.vector_suffix).nearest(
-            session, workspace.ref, query, LEG_SIZE, include_partial=request.include_partial
-        )
     with clock.stage("terms"):
         lexical = await search_terms(
             session, workspace.ref, request.query, LEG_SIZE, include_partial=request.include_partial
+        )
+    with clock.stage("vectors"):
+        dense = await PassageVectors(workspace.vector_suffix).nearest(
+            session,
+            workspace.ref,
+            query,
+            LEG_SIZE,
+            rows=lexical.corpus_passages,
+            include_partial=request.include_partial,
         )
     return fuse(lexical, dense)
 

@@ -4,7 +4,7 @@ The order decides nothing but which concepts a smaller budget leaves out, so it 
 and a query can read up to the rank it likes.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -65,8 +65,10 @@ def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[S
     """The concepts kept of a passage, best rank first."""
     concepts = concepts_of(passage, title)
     above = _heading_keys(tuple(heading_path))
-    leads = _lead_keys(passage, concepts)
-    mentions = []
+    firsts = {place for place, sentence in enumerate(passage) if sentence.starts_paragraph}
+    leads = _lead_keys({place: _beginnings(passage[place]) for place in firsts}, concepts)
+    mentions: list[Mention] = []
+    new = tuple.__new__
     for rank, concept in _ranked(concepts, above):
         flags = concept.kind | rank << _RANK_SHIFT
         mask = 0
@@ -78,12 +80,12 @@ def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[S
         if concept.key in leads:
             flags |= _IS_LEAD
         held = concept.sentences
-        if any(passage[sentence].starts_paragraph for sentence in held):
+        if not firsts.isdisjoint(held):
             flags |= _IN_FIRST
         for sentence in held:
             if sentence < MAX_SENTENCES:
                 mask |= 2 << sentence
-        mentions.append(Mention(concept.key, flags, mask, concept.surface))
+        mentions.append(new(Mention, (concept.key, flags, mask, concept.surface)))
     return mentions
 
 
@@ -92,17 +94,24 @@ def _heading_keys(heading_path: tuple[str, ...]) -> frozenset[int]:
     return frozenset(concept.key for concept in extract_concepts(heading_path))
 
 
-def _lead_keys(passage: Sequence[Sentence], concepts: Sequence[Concept]) -> set[int]:
-    """The concepts that paragraphs begin with, the longest for each; a function word may stand before it."""
-    starts = {place: _beginnings(sentence) for place, sentence in enumerate(passage) if sentence.starts_paragraph}
-    longest: dict[int, Concept] = {}
-    for concept in concepts:
-        for place in concept.sentences:
-            if place not in starts or len(concept.normal) <= len(longest[place].normal if place in longest else ""):
-                continue
-            if any(_begins_with(start, concept) for start in starts[place]):
-                longest[place] = concept
-    return {concept.key for concept in longest.values()}
+def _lead_keys(starts: Mapping[int, Sequence[str]], concepts: Sequence[Concept]) -> set[int]:
+    """The concepts that paragraphs begin with, the longest for each; a function word may stand before it.
+
+    `starts` are the beginnings of the first sentences of paragraphs, by the sentence's place.
+    """
+    leads: set[int] = set()
+    for place, beginnings in starts.items():
+        longest: Concept | None = None
+        for start in beginnings:
+            for concept in concepts:
+                normal = concept.normal
+                if not start.startswith(normal) or place not in concept.sentences or not _ends_there(start, concept):
+                    continue
+                if longest is None or len(normal) > len(longest.normal):
+                    longest = concept
+        if longest is not None:
+            leads.add(longest.key)
+    return leads
 
 
 def _beginnings(sentence: Sentence) -> list[str]:
@@ -112,9 +121,9 @@ def _beginnings(sentence: Sentence) -> list[str]:
     return [normalise(sentence.text[cut : cut + _LEAD_CHARS]) for cut in cuts]
 
 
-def _begins_with(start: str, concept: Concept) -> bool:
+def _ends_there(start: str, concept: Concept) -> bool:
     after = start[len(concept.normal) : len(concept.normal) + 1]
-    return start.startswith(concept.normal) and (concept.is_caseless or not after.isalnum())
+    return concept.is_caseless or not after.isalnum()
 
 
 def _ranked(concepts: Sequence[Concept], above: Set[int]) -> list[tuple[int, Concept]]:

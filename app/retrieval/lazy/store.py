@@ -14,15 +14,15 @@ from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lazy.selection import NAMING_FLAGS, Mention
 from app.retrieval.store.trust import trust_parameters, trusted
 
-_ADD_VERSION = """
+_ADD_VERSION = text("""
 INSERT INTO lazy_versions (tenant_id, version_id, workspace, passages, terms)
 SELECT p.tenant_id, p.version_id, :workspace, :passages, :terms
   FROM passages p WHERE p.tenant_id = :tenant_id AND p.id = :passage_id
-"""
+""")
 
 # Arrays come as text, for the driver takes longer for each element of an array than for all of a string. Postings are made
 # of what was stored, in the order of the primary key, which fills its pages best.
-_ADD_PASSAGES = """
+_ADD_PASSAGES = text("""
 WITH given AS MATERIALIZED (
   SELECT passage_id, CAST(keys AS bigint[]) AS keys, CAST(flags AS smallint[]) AS flags,
          CAST(sentences AS bigint[]) AS sentences, CAST(surfaces AS jsonb) AS surfaces, CAST(terms AS bigint[]) AS terms
@@ -38,14 +38,14 @@ INSERT INTO concept_postings (workspace, key, passage_id, flags)
 SELECT :workspace, mention.key, given.passage_id, mention.flags
   FROM given CROSS JOIN LATERAL unnest(given.keys, given.flags) AS mention (key, flags)
  ORDER BY mention.key, given.passage_id
-"""
+""")
 
-_REMOVE_VERSION = """
+_REMOVE_VERSION = text("""
 DELETE FROM lazy_versions WHERE tenant_id = :tenant_id AND version_id = :version_id AND workspace = :workspace
-"""
+""")
 
 # A passage's own arrays say where its postings are, so the postings need no second index.
-_REMOVE_PASSAGES = """
+_REMOVE_PASSAGES = text("""
 WITH gone AS (
   DELETE FROM lazy_passages l USING passages p
    WHERE p.tenant_id = :tenant_id AND p.version_id = :version_id
@@ -57,18 +57,18 @@ WITH gone AS (
 )
 DELETE FROM term_postings t USING (SELECT passage_id, unnest(terms) AS key FROM gone) g
  WHERE t.workspace = :workspace AND t.key = g.key AND t.passage_id = g.passage_id
-"""
+""")
 
-_SEEDS = """
+_SEEDS = text("""
 SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, p.text, p.heading_path, d.title
   FROM lazy_passages l
   JOIN passages p ON p.tenant_id = :tenant_id AND p.id = l.passage_id
   JOIN documents d ON d.tenant_id = p.tenant_id AND d.id = p.document_id
  WHERE l.workspace = :workspace AND l.passage_id = ANY (CAST(:ids AS bigint[]))
  ORDER BY l.passage_id
-"""
+""")
 
-_POSTINGS = """
+_POSTINGS = text("""
 SELECT asked.key, found.ids, found.flags
   FROM unnest(CAST(:keys AS bigint[])) asked (key)
  CROSS JOIN LATERAL (
@@ -77,11 +77,11 @@ SELECT asked.key, found.ids, found.flags
             WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :max_df + 1) few
  ) found
  WHERE found.ids IS NOT NULL
-"""
+""")
 
 
 # Bounded in rows read, for a name may be in very many passages; one that is in more tells nothing.
-_NAMED = f"""
+_NAMED = text(f"""
 SELECT asked.key, array_agg(named.passage_id) AS ids, array_agg(named.flags) AS flags
   FROM unnest(CAST(:keys AS bigint[])) asked (key)
  CROSS JOIN LATERAL (
@@ -93,13 +93,13 @@ SELECT asked.key, array_agg(named.passage_id) AS ids, array_agg(named.flags) AS 
  ) named
   JOIN passages p ON p.tenant_id = :tenant_id AND p.id = named.passage_id {trusted("p")}
  GROUP BY asked.key
-"""  # noqa: S608 - put together from constants of ours
+""")  # noqa: S608 - put together from constants of ours
 
-_HELD = """
+_HELD = text("""
 SELECT passage_id, array_agg(key) AS keys FROM term_postings
  WHERE workspace = :workspace AND key = ANY (CAST(:keys AS bigint[])) AND passage_id = ANY (CAST(:ids AS bigint[]))
  GROUP BY passage_id
-"""
+""")
 _SCANNED_POSTINGS = 1000
 
 
@@ -108,7 +108,7 @@ class SeedPassage:
     """A passage with its concepts and what stands above it."""
 
     passage_id: int
-    mentions: tuple[Mention, ...]
+    mentions: Sequence[tuple[int, int, int, str]]  # as `Mention`, of which there are hundreds for a question
     title: str
     heading_path: tuple[str, ...]
     text: str
@@ -129,7 +129,7 @@ async def add_version(
         "passages": passages,
         "terms": terms,
     }
-    await session.execute(text(_ADD_VERSION), parameters)
+    await session.execute(_ADD_VERSION, parameters)
 
 
 async def add_passages(
@@ -152,24 +152,24 @@ async def add_passages(
         "surfaces": [surfaces[passage_id] for passage_id in mentions],
         "terms": [as_array(term_keys[passage_id]) for passage_id in mentions],
     }
-    await session.execute(text(_ADD_PASSAGES), parameters)
+    await session.execute(_ADD_PASSAGES, parameters)
 
 
 async def remove_version(session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:
     """Remove all rows of a version; its passages must still be there. Two removers take turns at its first row."""
     parameters = {"tenant_id": ref.tenant_id, "workspace": ref.number, "version_id": version_id}
-    await session.execute(text(_REMOVE_VERSION), parameters)
-    await session.execute(text(_REMOVE_PASSAGES), parameters)
+    await session.execute(_REMOVE_VERSION, parameters)
+    await session.execute(_REMOVE_PASSAGES, parameters)
 
 
 async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[int]) -> dict[int, SeedPassage]:
     """These passages with their concepts, by id."""
     parameters = {"tenant_id": ref.tenant_id, "workspace": ref.number, "ids": sorted(ids)}
-    found = await session.execute(text(_SEEDS), parameters)
+    found = await session.execute(_SEEDS, parameters)
     return {
         row.passage_id: SeedPassage(
             passage_id=row.passage_id,
-            mentions=tuple(map(Mention, row.keys, row.flags, row.sentences, row.surfaces)),
+            mentions=list(zip(row.keys, row.flags, row.sentences, row.surfaces, strict=True)),
             title=row.title,
             heading_path=tuple(row.heading_path),
             text=row.text,
@@ -181,7 +181,7 @@ async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[in
 async def load_postings(session: TenantSession, ref: WorkspaceRef, keys: Sequence[int], *, max_df: int) -> Postings:
     """The passages of each concept; a concept in more than `max_df` comes with `max_df` + 1 of them, in no set order."""
     parameters = {"workspace": ref.number, "keys": sorted(keys), "max_df": max_df}
-    found = await session.execute(text(_POSTINGS), parameters)
+    found = await session.execute(_POSTINGS, parameters)
     return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}
 
 
@@ -198,7 +198,7 @@ async def load_named(
         "most": most,
         **trust_parameters("lazy", include_partial=include_partial),
     }
-    found = await session.execute(text(_NAMED), parameters)
+    found = await session.execute(_NAMED, parameters)
     return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}
 
 
@@ -207,5 +207,5 @@ async def load_held(
 ) -> dict[int, list[int]]:
     """Which of these terms each passage holds; one that holds none is missing."""
     parameters = {"workspace": ref.number, "ids": sorted(ids), "keys": sorted(keys)}
-    found = await session.execute(text(_HELD), parameters)
+    found = await session.execute(_HELD, parameters)
     return {row.passage_id: row.keys for row in found}

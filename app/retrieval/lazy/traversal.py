@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from app.retrieval.lazy.parameters import (
     DF_POWER,
@@ -28,7 +29,7 @@ from app.retrieval.lazy.parameters import (
     Flavour,
 )
 from app.retrieval.lazy.ranking import lift
-from app.retrieval.lazy.selection import Mention, is_lead, is_prominent, is_title, kind_of, rank_of
+from app.retrieval.lazy.selection import is_lead, is_prominent, is_title, kind_of, rank_of
 from app.retrieval.lazy.store import Postings, SeedPassage
 from app.text.concepts.terms import terms
 from app.text.sentences import split_sentences
@@ -43,8 +44,12 @@ class Question:
 
     def overlap(self, sentence: str) -> float:
         """The part of the question's term weight that a sentence holds."""
-        total = sum(self.idf.values())
-        return sum(self.idf.get(term, 0.0) for term in set(terms(sentence))) / total if total else 0.0
+        held = self.idf.keys() & terms(sentence)
+        return sum([self.idf[term] for term in sorted(held)]) / self.weight if held else 0.0
+
+    @cached_property
+    def weight(self) -> float:
+        return sum(self.idf.values())
 
 
 @dataclass(frozen=True)
@@ -93,14 +98,23 @@ def activate(
     strengths: defaultdict[int, dict[int, float]] = defaultdict(dict)
     surfaces: dict[int, str] = {}
     for start in starts:
-        overlaps = _overlaps(question, start)
-        for mention in start.mentions:
-            if rank_of(mention.flags) >= flavour.max_concepts_per_passage:
+        weight, overlaps = weights[start.passage_id], _overlaps(question, start)
+        nearness: dict[int, float] = {}  # by the sentences of a concept, which many share
+        for key, flags, mask, surface in start.mentions:
+            if rank_of(flags) >= flavour.max_concepts_per_passage:
                 continue
-            strength = weights[start.passage_id] * _strength(question, mention, overlaps)
+            if mask not in nearness:
+                nearness[mask] = _nearness(overlaps, mask)
+            strength = weight * KIND_WEIGHTS[kind_of(flags)] * nearness[mask]
+            if key in question.concepts:
+                strength *= QUERY_CONCEPT_FACTOR
+            if is_title(flags):
+                strength *= OWN_TITLE_FACTOR
+            elif is_lead(flags):
+                strength *= OWN_LEAD_FACTOR
             if strength > 0:
-                strengths[mention.key][start.passage_id] = strength
-                surfaces.setdefault(mention.key, mention.surface)
+                strengths[key][start.passage_id] = strength
+                surfaces.setdefault(key, surface)
     found = [Activation(key, surfaces[key], by_start) for key, by_start in strengths.items()]
     return sorted(found, key=lambda activation: (-activation.strongest, activation.key))[: flavour.probes]
 
@@ -111,17 +125,9 @@ def _overlaps(question: Question, start: SeedPassage) -> list[float]:
     return [question.overlap(sentence) for sentence in [above, *split_sentences(start.text)]]
 
 
-def _strength(question: Question, mention: Mention, overlaps: Sequence[float]) -> float:
-    held = [overlap for bit, overlap in enumerate(overlaps) if mention.sentences >> bit & 1]
-    strength = KIND_WEIGHTS[kind_of(mention.flags)]
-    strength *= math.sqrt(OVERLAP_FLOOR + (1 - OVERLAP_FLOOR) * max(held, default=0.0))
-    if mention.key in question.concepts:
-        strength *= QUERY_CONCEPT_FACTOR
-    if is_title(mention.flags):
-        strength *= OWN_TITLE_FACTOR
-    elif is_lead(mention.flags):
-        strength *= OWN_LEAD_FACTOR
-    return strength
+def _nearness(overlaps: Sequence[float], mask: int) -> float:
+    held = [overlap for bit, overlap in enumerate(overlaps) if mask >> bit & 1]
+    return math.sqrt(OVERLAP_FLOOR + (1 - OVERLAP_FLOOR) * max(held, default=0.0))
 
 
 def rarity(df: int, corpus_passages: int) -> float:

@@ -19,7 +19,7 @@ from app.text.passages import PassageDraft
 
 _BATCH = 2000
 
-_INSERT = """
+_INSERT = text("""
 WITH draft AS (
   SELECT * FROM unnest(
     CAST(:ordinals AS int[]), CAST(:texts AS text[]), CAST(:tokens AS int[]), CAST(:page_starts AS int[]),
@@ -33,7 +33,7 @@ SELECT :tenant_id, :workspace_id, :document_id, :version_id, ordinal, text, toke
        char_start, char_end, ARRAY(SELECT jsonb_array_elements_text(CAST(headings AS jsonb))), content_hash
   FROM draft ORDER BY ordinal
 RETURNING ordinal, id
-"""
+""")
 
 _EVIDENCE = f"""
 SELECT p.id, p.document_id, p.version_id, document.title, document.filename, p.ordinal, p.text, p.page_start,
@@ -41,23 +41,23 @@ SELECT p.id, p.document_id, p.version_id, document.title, document.filename, p.o
   FROM passages p {trusted("p")}
  WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id
 """  # noqa: S608 - put together from constants of ours
-_BY_IDS = f"{_EVIDENCE} AND p.id = ANY (CAST(:ids AS bigint[]))"
+_BY_IDS = text(f"{_EVIDENCE} AND p.id = ANY (CAST(:ids AS bigint[]))")
 
-_TRUSTED_IDS = f"""
+_TRUSTED_IDS = text(f"""
 SELECT p.id FROM passages p {trusted("p")}
  WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id AND p.id = ANY (CAST(:ids AS bigint[]))
-"""  # noqa: S608 - put together from constants of ours
+""")  # noqa: S608 - put together from constants of ours
 
-_OF_CHUNKS = f"""
+_OF_CHUNKS = text(f"""
 SELECT e.*, asked.position
   FROM unnest(CAST(:versions AS uuid[]), CAST(:ordinals AS int[])) WITH ORDINALITY asked (version_id, ordinal, position)
   JOIN chunks c ON c.tenant_id = :tenant_id AND c.version_id = asked.version_id AND c.ordinal = asked.ordinal
   JOIN LATERAL ({_EVIDENCE} AND p.version_id = c.version_id AND p.ordinal BETWEEN c.first_passage AND c.last_passage) e
     ON true
  ORDER BY asked.position, e.ordinal
-"""  # noqa: S608 - put together from constants of ours
+""")  # noqa: S608 - put together from constants of ours
 
-_SURROUNDINGS = """
+_SURROUNDINGS = text("""
 SELECT near.id, near.document_id, near.version_id, document.title, document.filename, near.ordinal, near.text,
        near.page_start, near.page_end, near.char_start, near.char_end, near.heading_path, false AS is_partial
   FROM passages p
@@ -67,7 +67,7 @@ SELECT near.id, near.document_id, near.version_id, document.title, document.file
                          AND document.deleting_at IS NULL
  WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id AND p.id = :passage_id
  ORDER BY near.ordinal
-"""
+""")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ async def insert_passages(
     ids: dict[int, int] = {}
     for start in range(0, len(drafts), _BATCH):
         batch = drafts[start : start + _BATCH]
-        found = await session.execute(text(_INSERT), _insert_parameters(version, title, batch))
+        found = await session.execute(_INSERT, _insert_parameters(version, title, batch))
         ids.update({row.ordinal: row.id for row in found})
     return [PassageRow(ids[draft.ordinal], draft.ordinal, draft.text, draft.heading_path) for draft in drafts]
 
@@ -126,7 +126,7 @@ async def load_evidence(
 ) -> list[PassageEvidence]:
     """The trusted ones of these passages, in the order of `ids`, with score 0."""
     parameters = {"ids": list(ids), **_scope(ref), **trust_parameters(engine, include_partial=include_partial)}
-    found = await session.execute(text(_BY_IDS), parameters)
+    found = await session.execute(_BY_IDS, parameters)
     by_id = {row["id"]: _evidence(row) for row in found.mappings()}
     return [by_id[passage_id] for passage_id in ids if passage_id in by_id]
 
@@ -134,7 +134,7 @@ async def load_evidence(
 async def trusted_ids(session: TenantSession, ref: WorkspaceRef, ids: Iterable[int], *, engine: Engine) -> set[int]:
     """Which of these passages are trusted."""
     parameters = {"ids": sorted(ids), **_scope(ref), **trust_parameters(engine, include_partial=False)}
-    return set(await session.scalars(text(_TRUSTED_IDS), parameters))
+    return set(await session.scalars(_TRUSTED_IDS, parameters))
 
 
 async def passages_of_chunks(
@@ -154,7 +154,7 @@ async def passages_of_chunks(
         **trust_parameters(engine, include_partial=include_partial),
     }
     found: dict[tuple[UUID, int], list[PassageEvidence]] = {}
-    for row in (await session.execute(text(_OF_CHUNKS), parameters)).mappings():
+    for row in (await session.execute(_OF_CHUNKS, parameters)).mappings():
         found.setdefault(asked[row["position"] - 1], []).append(_evidence(row))
     return found
 
@@ -167,7 +167,7 @@ async def load_surroundings(
     It follows a citation, so it also finds passages of versions that are not live any more.
     """
     parameters = {"passage_id": passage_id, "around": around, **_scope(ref)}
-    found = await session.execute(text(_SURROUNDINGS), parameters)
+    found = await session.execute(_SURROUNDINGS, parameters)
     return [_evidence(row) for row in found.mappings()]
 
 

@@ -31,17 +31,17 @@ POSTING_BUDGET = 4000
 _MAX_SMALLINT = 32767
 
 # As text, for the driver takes longer for each element of an array than for all of a string.
-_WRITE = """
+_WRITE = text("""
 INSERT INTO term_postings (workspace, key, passage_id, frequency, length)
 SELECT :workspace, posting.key, given.passage_id, posting.frequency, given.length
   FROM unnest(CAST(:ids AS bigint[]), CAST(:lengths AS smallint[]), CAST(:keys AS text[]), CAST(:frequencies AS text[]))
        AS given (passage_id, length, keys, frequencies)
  CROSS JOIN LATERAL unnest(CAST(given.keys AS bigint[]), CAST(given.frequencies AS smallint[])) AS posting (key, frequency)
  ORDER BY posting.key, given.passage_id
-"""
+""")
 
 # OFFSET 0 keeps each term's postings one range of the primary key, read without touching the table.
-_SEARCH = f"""
+_SEARCH = text(f"""
 WITH size AS (
   SELECT GREATEST(sum(passages), 1) AS passages, GREATEST(sum(terms) / GREATEST(sum(passages), 1), 1) AS length,
          COALESCE(sum(terms), 0)::bigint AS terms
@@ -80,7 +80,7 @@ SELECT found.*, hit.*
      ORDER BY scored.score DESC, scored.passage_id LIMIT :limit
   ) hit ON true
  ORDER BY hit.score DESC, hit.passage_id
-"""  # noqa: S608 - put together from constants of ours
+""")  # noqa: S608 - put together from constants of ours
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ async def write_postings(session: TenantSession, ref: WorkspaceRef, passages: Ma
             as_array([min(count, _MAX_SMALLINT) for count in found.counts.values()]) for found in passages.values()
         ],
     }
-    await session.execute(text(_WRITE), parameters)
+    await session.execute(_WRITE, parameters)
 
 
 async def search_terms(
@@ -153,7 +153,7 @@ async def search_terms(
             "limit": limit,
             **trust_parameters("lazy", include_partial=include_partial),
         }
-        rows = (await session.execute(text(_SEARCH), parameters)).all()
+        rows = (await session.execute(_SEARCH, parameters)).all()
         hits = [row for row in rows if row.passage_id is not None]
         # Untrusted versions are left out after ranking; where they crowd the others out, look further down.
         if len(hits) == limit or rows[0].seen < wanted:

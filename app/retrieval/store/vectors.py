@@ -6,13 +6,15 @@ its own; what it leaves out, because many of the nearest passages cannot be trus
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.db.session import TenantSession
+from app.db.vector_bytes import send_vectors_as_bytes, vector_bytes
 from app.db.vector_partitions import OWN_INDEX_ROWS
 from app.db.vector_tables import vector_table_names
 from app.providers.contract import Vectors
@@ -31,18 +33,11 @@ SELECT DISTINCT ON (content_hash) content_hash, CAST(embedding AS real[]) AS emb
  ORDER BY content_hash, passage_id
 """
 
-# As text, for the driver takes longer for each number of an array than for all of a string.
 _WRITE = """
 INSERT INTO {table} (tenant_id, workspace_id, passage_id, version_id, content_hash, embedding)
-SELECT :tenant_id, :workspace_id, passage_id, :version_id, content_hash, CAST(embedding AS vector)
-  FROM unnest(CAST(:ids AS bigint[]), CAST(:hashes AS bytea[]), CAST(:embeddings AS text[]))
+SELECT :tenant_id, :workspace_id, passage_id, :version_id, content_hash, embedding
+  FROM unnest(CAST(:ids AS bigint[]), CAST(:hashes AS bytea[]), CAST(:embeddings AS vector[]))
        AS given (passage_id, content_hash, embedding)
-"""
-
-_SIZE = """
-SELECT count(*) FROM (
-  SELECT 1 FROM {table} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id LIMIT :limit
-) few
 """
 
 # As a subquery, for a plan kept for any parameter would read the vector's text again for every row.
@@ -57,13 +52,13 @@ WITH near AS MATERIALIZED (
 )
 """  # noqa: S608 - put together from constants of ours
 
-# The fence keeps the planner from turning to an index.
+# OFFSET keeps the planner from turning to an index.
 _BY_COMPARING = f"""
-WITH mine AS MATERIALIZED (
-  SELECT passage_id, version_id, tenant_id, embedding <=> {_QUERY} AS distance
-    FROM {{table}} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-), near AS MATERIALIZED (
-  SELECT * FROM mine ORDER BY distance, passage_id LIMIT :wanted
+WITH near AS MATERIALIZED (
+  SELECT * FROM (
+    SELECT passage_id, version_id, tenant_id, embedding <=> {_QUERY} AS distance
+      FROM {{table}} WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id OFFSET 0
+  ) mine ORDER BY distance, passage_id LIMIT :wanted
 )
 """  # noqa: S608 - put together from constants of ours
 
@@ -85,6 +80,9 @@ SELECT passage_id, 1 - (embedding <=> {_QUERY}) AS cosine
  ORDER BY cosine DESC, passage_id
 """  # noqa: S608 - put together from constants of ours
 
+_PLAN_EACH_TIME = text("SET LOCAL plan_cache_mode = force_custom_plan")
+_PLAN_AS_USUAL = text("SET LOCAL plan_cache_mode = auto")
+
 
 class PassageVectors:
     """The vectors of one embedding profile, named by its table suffix."""
@@ -99,7 +97,7 @@ class PassageVectors:
         # In batches: the driver makes lists of Python floats, eight times as large as what is kept of them.
         for start in range(0, len(wanted), _BATCH):
             parameters = {"hashes": wanted[start : start + _BATCH], **_scope(ref)}
-            for row in await session.execute(text(_KNOWN.format(table=self._table)), parameters):
+            for row in await session.execute(_statement(_KNOWN, self._table), parameters):
                 known[row.content_hash] = np.asarray(row.embedding, dtype=np.float32)
         return known
 
@@ -108,34 +106,43 @@ class PassageVectors:
     ) -> None:
         """Store vectors by passage id, each with the content hash of what was embedded."""
         rows = sorted(vectors.items())
+        await send_vectors_as_bytes(session)
         for start in range(0, len(rows), _BATCH):
             batch = rows[start : start + _BATCH]
             parameters = {
                 "version_id": version_id,
                 "ids": [passage_id for passage_id, _ in batch],
                 "hashes": [digest for _, (digest, _) in batch],
-                "embeddings": [_as_text(vector) for _, (_, vector) in batch],
+                "embeddings": [vector_bytes(vector) for _, (_, vector) in batch],
                 **_scope(ref),
             }
-            await session.execute(text(_WRITE.format(table=self._table)), parameters)
+            await session.execute(_statement(_WRITE, self._table), parameters)
 
     async def nearest(
-        self, session: TenantSession, ref: WorkspaceRef, query: Vectors, limit: int, *, include_partial: bool = False
+        self,
+        session: TenantSession,
+        ref: WorkspaceRef,
+        query: Vectors,
+        limit: int,
+        *,
+        rows: int,
+        include_partial: bool = False,
     ) -> list[Hit]:
-        """The passages of trusted versions nearest to `query` by cosine, best first; none for a query of zeros."""
+        """The passages of trusted versions nearest to `query` by cosine, best first; none for a query of zeros.
+
+        `rows` is about how many the workspace has, which decides how they are searched.
+        """
         if not query.any():
             return []
-        size = await session.scalar(text(_SIZE.format(table=self._table)), {"limit": EXACT_ROWS + 1, **_scope(ref)})
-        is_small = size is not None and size <= EXACT_ROWS
-        if not is_small:
+        if rows > EXACT_ROWS:
             # A generic plan knows neither the limit nor the workspace, and sorts all of it instead of using the index.
-            await session.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
-        methods = (_BY_COMPARING,) if is_small else (_BY_INDEX, _BY_COMPARING)
-        hits: list[Hit] = []
-        for method in methods:
-            hits, is_complete = await self._nearest(session, ref, query, limit, method, include_partial)
+            await session.execute(_PLAN_EACH_TIME)
+            hits, is_complete = await self._nearest(session, ref, query, limit, _BY_INDEX, include_partial)
+            # What follows in the transaction would take longer to plan than to run.
+            await session.execute(_PLAN_AS_USUAL)
             if is_complete:
-                break
+                return hits
+        hits, _ = await self._nearest(session, ref, query, limit, _BY_COMPARING, include_partial)
         return hits
 
     async def _nearest(
@@ -143,7 +150,7 @@ class PassageVectors:
     ) -> tuple[list[Hit], bool]:
         """Hits, and whether there cannot be more: untrusted versions are left out after the search, so it widens."""
         wanted = limit + limit // 4
-        statement = text(method.format(table=self._table) + _TRUSTED_OF_NEAR)
+        statement = _statement(method + _TRUSTED_OF_NEAR, self._table)
         while True:
             parameters = {
                 "query": _as_text(query),
@@ -165,8 +172,14 @@ class PassageVectors:
     ) -> list[Hit]:
         """These passages by cosine to `query`, best first; those without a vector are left out."""
         parameters = {"query": _as_text(query), "ids": list(ids), **_scope(ref)}
-        found = await session.execute(text(_SIMILARITIES.format(table=self._table)), parameters)
+        found = await session.execute(_statement(_SIMILARITIES, self._table), parameters)
         return [Hit(row.passage_id, row.cosine) for row in found]
+
+
+@lru_cache(maxsize=256)
+def _statement(template: str, table: str) -> TextClause:
+    """Parsed once: that takes longer than many a statement of these itself."""
+    return text(template.format(table=table))
 
 
 def _as_text(vector: Vectors) -> str:

@@ -32,12 +32,11 @@ class ConceptKind(IntEnum):
     PHRASE = 3  # consecutive words of a query; never stored
 
 
-_KINDS = tuple(ConceptKind)
-# Kinds of tokens beside those of concepts.
-_CASELESS, _NOTHING = 8, 9
 _POSSESSIVES = ("'s", "’s")
-# Normal form, key where it is known, surface, kind, whether it is from a script without capitals.
-_Mention = tuple[str, int | None, str, ConceptKind, bool]
+_CACHED_NAMES = 65_536
+_CACHED_CHARS = 100
+# Normal form, key, surface, kind, whether it is from a script without capitals.
+Mention = tuple[str, int, str, ConceptKind, bool]
 
 
 @dataclass(slots=True)
@@ -82,10 +81,9 @@ def concepts_of(sentences: Iterable[Sentence], title: str = "") -> list[Concept]
             concept.kind = kind
     for index, sentence in enumerate(sentences):
         here = (index,)
-        for normal, known_key, surface, kind, is_caseless in _mentions(sentence):
+        for normal, key, surface, kind, is_caseless in _mentions(sentence):
             concept = found.get(normal)
             if concept is None:
-                key = known_key or concept_key(normal)
                 found[normal] = Concept(key, normal, surface, kind, is_caseless, here, 1)
                 continue
             if kind < concept.kind:
@@ -119,8 +117,8 @@ def _title_mentions(title: str) -> tuple[tuple[str, int, str, ConceptKind, bool,
     mentions = [(normal, concept_key(normal), form, ConceptKind.NAME, False, True) for normal, form in whole]
     if whole:
         mentions += [
-            (normal, concept_key(normal), surface, kind, is_caseless, False)
-            for normal, _, surface, kind, is_caseless in _mentions(Sentence(name, tokens(name)))
+            (normal, key, surface, kind, is_caseless, False)
+            for normal, key, surface, kind, is_caseless in _mentions(Sentence(name, tokens(name)))
         ]
     return tuple(mentions)
 
@@ -141,10 +139,10 @@ def normal_form(surface: str) -> str:
     return normalise(surface)[:MAX_CONCEPT_CHARS]
 
 
-def _mentions(sentence: Sentence) -> list[_Mention]:
+def _mentions(sentence: Sentence) -> list[Mention]:
     """Every mention in a sentence, names first."""
     found = sentence.tokens
-    mentions: list[_Mention] = []
+    mentions: list[Mention] = []
     in_names: set[int] = set()
     for run in name_runs(sentence.text, found):
         names = _names(sentence.text, run)
@@ -152,65 +150,71 @@ def _mentions(sentence: Sentence) -> list[_Mention]:
             mentions += names
             in_names.update([token[1] for token in run.tokens])
     for lexeme, start, _ in found:
-        kind = lexeme.kind
-        if kind is None:
-            kind = lexeme.kind = _kind(lexeme)
-        if kind == _NOTHING:
-            continue
-        if kind == _CASELESS:
-            mentions += [(normal_form(word), None, word, ConceptKind.WORD, True) for word in caseless_words(lexeme)]
-        elif start not in in_names:
-            mentions.append((*_whole(lexeme), _KINDS[kind], False))
+        known = lexeme.mentions
+        if known is None:
+            known = lexeme.mentions = _outside_names(lexeme)
+        if known and start not in in_names:
+            mentions += known
     return mentions
 
 
-def _whole(lexeme: Lexeme) -> tuple[str, int, str]:
-    """Normal form, key and surface of a token as a concept of its own."""
-    if lexeme.key is None:
-        lexeme.key = concept_key(lexeme.normal[:MAX_CONCEPT_CHARS])
-    return lexeme.normal[:MAX_CONCEPT_CHARS], lexeme.key, lexeme.text
+def _outside_names(lexeme: Lexeme) -> Sequence[Mention]:
+    """What a token outside any name says: an identifier, a number or a word, the words of a script without capitals, or nothing."""
+    if lexeme.script is not Script.CASED:
+        words = ((normal_form(word), word) for word in caseless_words(lexeme))
+        return tuple((normal, concept_key(normal), word, ConceptKind.WORD, True) for normal, word in words)
+    kind = _kind(lexeme)
+    return () if kind is None else (_mention(lexeme.normal[:MAX_CONCEPT_CHARS], lexeme.text, kind),)
 
 
-def _names(sentence: str, run: NameRun) -> list[_Mention]:
+def _kind(lexeme: Lexeme) -> ConceptKind | None:
+    if lexeme.is_identifier:
+        return ConceptKind.NAME
+    text = lexeme.text
+    if not any(char.isalpha() for char in text):
+        is_number = sum(char.isdecimal() for char in text) >= MIN_NUMBER_DIGITS
+        return ConceptKind.NUMBER if is_number else None
+    return ConceptKind.WORD if len(text) >= MIN_WORD_CHARS and lexeme.normal not in STOP_WORDS else None
+
+
+def _mention(normal: str, surface: str, kind: ConceptKind) -> Mention:
+    return normal, concept_key(normal), surface, kind, False
+
+
+def _names(sentence: str, run: NameRun) -> list[Mention]:
     """The whole run and its parts; nothing for a single plain word that only stands at the start of a sentence."""
     found, starts_sentence = run
     if len(found) == 1:
         first = found[0][0]
         if starts_sentence and not first.is_identifier:
             return []
-        return (
-            [_name(sentence, found)]
-            if first.text.endswith(_POSSESSIVES)
-            else [(*_whole(first), ConceptKind.NAME, False)]
-        )
-    names = [_name(sentence, found)] if len(found) <= MAX_NAME_TOKENS else []
+        if first.name is None:
+            first.name = _name(first.text)
+        return [first.name]
+    names = [_name_of(sentence, found)] if len(found) <= MAX_NAME_TOKENS else []
     pieces = parts(found)
     if len(pieces) > 1 or len(found) > MAX_NAME_TOKENS:
         for piece in pieces:
             is_name = len(piece) > 1 or len(piece[0].text) > 1
             if len(piece) <= MAX_NAME_TOKENS and is_name and piece[0][0].normal not in STOP_WORDS:
-                names.append(_name(sentence, piece))
+                names.append(_name_of(sentence, piece))
     return names
 
 
-def _name(sentence: str, run: Sequence[Token]) -> _Mention:
+def _name_of(sentence: str, run: Sequence[Token]) -> Mention:
     surface = sentence[run[0][1] : run[-1][2]]
+    return _short_name(surface) if len(surface) <= _CACHED_CHARS else _name(surface)
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def _short_name(surface: str) -> Mention:
+    return _name(surface)
+
+
+def _name(surface: str) -> Mention:
     if surface.endswith(_POSSESSIVES):
         surface = surface[:-2]
-    return normal_form(surface), None, surface, ConceptKind.NAME, False
-
-
-def _kind(lexeme: Lexeme) -> int:
-    """What a token outside any name is: `_CASELESS`, or an identifier, a number or a word, or not worth keeping."""
-    if lexeme.script is not Script.CASED:
-        return _CASELESS
-    if lexeme.is_identifier:
-        return ConceptKind.NAME
-    text = lexeme.text
-    if not any(char.isalpha() for char in text):
-        is_number = sum(char.isdecimal() for char in text) >= MIN_NUMBER_DIGITS
-        return ConceptKind.NUMBER if is_number else _NOTHING
-    return ConceptKind.WORD if len(text) >= MIN_WORD_CHARS and lexeme.normal not in STOP_WORDS else _NOTHING
+    return _mention(normal_form(surface), surface, ConceptKind.NAME)
 
 
 def _phrases(query: str) -> Iterator[str]:

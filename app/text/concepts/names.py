@@ -38,8 +38,8 @@ def name_runs(sentence: str, found: Sequence[Token]) -> Iterator[NameRun]:
     an initial; connectors such as ``of`` or ``von`` may stand inside.
     """
     end = 0
-    for position, token in enumerate(found):
-        if position < end or not token[0].is_capitalised:
+    for position in [position for position, token in enumerate(found) if token[0].is_capitalised]:
+        if position < end:
             continue
         end = _run_end(sentence, found, position)
         start = position
@@ -56,15 +56,18 @@ def _run_end(sentence: str, found: Sequence[Token], start: int) -> int:
     end = start + 1
     position = end
     connectors = 0
-    while position < len(found) and _joins(sentence, found[position - 1], found[position]):
+    while position < len(found):
         lexeme = found[position][0]
-        position += 1
-        if lexeme.is_capitalised:
-            end, connectors = position, 0
-        elif lexeme.text in CONNECTORS and connectors < _MAX_CONNECTORS_IN_ROW:
-            connectors += 1
-        else:
+        is_capitalised = lexeme.is_capitalised
+        if not is_capitalised and (connectors == _MAX_CONNECTORS_IN_ROW or lexeme.text not in CONNECTORS):
             break
+        if not _joins(sentence, found[position - 1], found[position]):
+            break
+        position += 1
+        if is_capitalised:
+            end, connectors = position, 0
+        else:
+            connectors += 1
     return end
 
 

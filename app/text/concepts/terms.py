@@ -28,7 +28,7 @@ def terms_of(found: Iterable[Token]) -> list[str]:
         lexeme = token[0]
         known = lexeme.terms
         if known is None:
-            known = lexeme.terms = tuple(_term(term) for term in _candidates(lexeme) if term not in STOP_WORDS)
+            known = lexeme.terms = tuple([_term(term) for term in _candidates(lexeme) if term not in STOP_WORDS])
         result += known
     return result
 

@@ -9,9 +9,12 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.text.sentences import sentence_spans
+
+if TYPE_CHECKING:
+    from app.text.concepts.extraction import Mention
 
 
 class Script(Enum):
@@ -26,17 +29,22 @@ class Script(Enum):
 class Lexeme:
     """What a token's spelling says, wherever it stands. The last four are found by other modules when they are asked for."""
 
-    __slots__ = ("is_capitalised", "is_identifier", "key", "kind", "normal", "script", "terms", "text", "words")
+    __slots__ = ("is_capitalised", "is_identifier", "mentions", "name", "normal", "script", "terms", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.normal = _normalise(text)
-        self.script = script_of(text)
-        self.is_identifier = self.script is Script.CASED and is_identifier(text)
+        if text.isascii() and text.isalpha():  # the same as below, for most words there are
+            self.normal = text.lower()
+            self.script = Script.CASED
+            self.is_identifier = text[1:].lower() != text[1:]
+        else:
+            self.normal = _normalise(text)
+            self.script = script_of(text)
+            self.is_identifier = self.script is Script.CASED and is_identifier(text)
         # A capital first, or anywhere inside (``iPhone``).
         self.is_capitalised = self.is_identifier or (self.script is Script.CASED and text[0].isupper())
-        self.key: int | None = None
-        self.kind: int | None = None
+        self.mentions: Sequence[Mention] | None = None  # what it says outside of any name
+        self.name: Mention | None = None  # what it says as one
         self.terms: Sequence[str] | None = None
         self.words: Sequence[str] | None = None  # of a token in a script without capitals
 
@@ -138,33 +146,34 @@ def tokens(text: str) -> list[Token]:
 
     No token holds a space, so each stretch between spaces can be looked up by itself.
     """
-    found = []
+    found: list[Token] = []
+    add, new = found.append, tuple.__new__  # a NamedTuple's own is a function more for each token
     position = 0
     for stretch in text.split(" "):
-        if stretch:
-            pieces = _short_pieces(stretch) if len(stretch) <= _CACHED_CHARS else _pieces(stretch)
-            for lexeme, start, end in pieces:
-                found.append(Token(lexeme, position + start, position + end))
-        position += len(stretch) + 1
+        length = len(stretch)
+        for lexeme, start, end in _short_pieces(stretch) if length <= _CACHED_CHARS else _pieces(stretch):
+            add(new(Token, (lexeme, position + start, position + end)))
+        position += length + 1
     return found
 
 
 def _pieces(stretch: str) -> tuple[tuple[Lexeme, int, int], ...]:
-    return tuple(_iterate_pieces(stretch))
-
-
-@lru_cache(maxsize=_CACHED_WORDS)
-def _short_pieces(stretch: str) -> tuple[tuple[Lexeme, int, int], ...]:
-    return tuple(_iterate_pieces(stretch))
-
-
-def _iterate_pieces(stretch: str) -> Iterator[tuple[Lexeme, int, int]]:
+    if not stretch:
+        return ()
     last = max(stretch)
     # Most stretches are one word, with a mark behind it at most.
     word = stretch if stretch[-1] not in _MARKS_BEHIND else stretch[:-1]
     if last <= _LAST_CASED and word.isalpha():
-        yield lexeme(word), 0, len(word)
-        return
+        return ((lexeme(word), 0, len(word)),)
+    return tuple(_several(stretch, last))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _short_pieces(stretch: str) -> tuple[tuple[Lexeme, int, int], ...]:
+    return _pieces(stretch)
+
+
+def _several(stretch: str, last: str) -> Iterator[tuple[Lexeme, int, int]]:
     if last <= "\x7f":
         pattern = _ASCII_TOKEN
     else:
