@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from uuid import UUID
 
 from app.aside import RunAside
@@ -63,6 +64,6 @@ def _analyse(title: str, passages: Sequence[PassageRow]) -> list[_Analysis]:
     for passage in passages:
         read = sentences(passage.text)
         mentions = select_mentions(title, passage.heading_path, read)
-        terms = count_terms(title, passage.heading_path, [token for sentence in read for token in sentence.tokens])
+        terms = count_terms(title, passage.heading_path, chain.from_iterable([sentence.tokens for sentence in read]))
         found.append(_Analysis(mentions, terms, json.dumps([mention.surface for mention in mentions])))
     return found

@@ -70,22 +70,22 @@ def select_mentions(title: str, heading_path: Sequence[str], passage: Sequence[S
     mentions: list[Mention] = []
     new = tuple.__new__
     for rank, concept in _ranked(concepts, above):
+        key, held = concept.key, concept.sentences
         flags = concept.kind | rank << _RANK_SHIFT
         mask = 0
-        if concept.in_title or concept.key in above:
+        if concept.in_title or key in above:
             flags |= _IN_TITLE
             mask = 1
         if concept.is_title:
             flags |= _IS_TITLE
-        if concept.key in leads:
+        if key in leads:
             flags |= _IS_LEAD
-        held = concept.sentences
         if not firsts.isdisjoint(held):
             flags |= _IN_FIRST
         for sentence in held:
             if sentence < MAX_SENTENCES:
                 mask |= 2 << sentence
-        mentions.append(new(Mention, (concept.key, flags, mask, concept.surface)))
+        mentions.append(new(Mention, (key, flags, mask, concept.surface)))
     return mentions
 
 

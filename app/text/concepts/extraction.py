@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from app.text.concepts.caseless import caseless_words
-from app.text.concepts.names import MAX_NAME_TOKENS, NameRun, name_runs, parts
+from app.text.concepts.names import CONNECTORS, MAX_NAME_TOKENS, NameRun, name_runs, parts
 from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
 from app.text.concepts.words import Lexeme, Script, Sentence, Token, normalise, tokens
 
@@ -149,22 +149,27 @@ def _mentions(sentence: Sentence) -> list[Mention]:
         if names:
             mentions += names
             in_names.update([token[1] for token in run.tokens])
-    for lexeme, start, _ in found:
-        known = lexeme.mentions
-        if known is None:
-            known = lexeme.mentions = _outside_names(lexeme)
-        if known and start not in in_names:
+    said = [token[0].mentions for token in found]
+    if None in said:
+        said = [_outside_names(token[0]) for token in found]
+    for token, known in zip(found, said, strict=True):
+        if known and token[1] not in in_names:
             mentions += known
     return mentions
 
 
 def _outside_names(lexeme: Lexeme) -> Sequence[Mention]:
     """What a token outside any name says: an identifier, a number or a word, the words of a script without capitals, or nothing."""
+    if lexeme.mentions is not None:
+        return lexeme.mentions
     if lexeme.script is not Script.CASED:
-        words = ((normal_form(word), word) for word in caseless_words(lexeme))
-        return tuple((normal, concept_key(normal), word, ConceptKind.WORD, True) for normal, word in words)
-    kind = _kind(lexeme)
-    return () if kind is None else (_mention(lexeme.normal[:MAX_CONCEPT_CHARS], lexeme.text, kind),)
+        words = [(normal_form(word), word) for word in caseless_words(lexeme)]
+        said = tuple([(normal, concept_key(normal), word, ConceptKind.WORD, True) for normal, word in words])
+    else:
+        kind = _kind(lexeme)
+        said = () if kind is None else (_mention(lexeme.normal[:MAX_CONCEPT_CHARS], lexeme.text, kind),)
+    lexeme.mentions = said
+    return said
 
 
 def _kind(lexeme: Lexeme) -> ConceptKind | None:
@@ -192,9 +197,8 @@ def _names(sentence: str, run: NameRun) -> list[Mention]:
             first.name = _name(first.text)
         return [first.name]
     names = [_name_of(sentence, found)] if len(found) <= MAX_NAME_TOKENS else []
-    pieces = parts(found)
-    if len(pieces) > 1 or len(found) > MAX_NAME_TOKENS:
-        for piece in pieces:
+    if len(found) > MAX_NAME_TOKENS or not CONNECTORS.isdisjoint([token[0].text for token in found]):
+        for piece in parts(found):
             is_name = len(piece) > 1 or len(piece[0].text) > 1
             if len(piece) <= MAX_NAME_TOKENS and is_name and piece[0][0].normal not in STOP_WORDS:
                 names.append(_name_of(sentence, piece))

@@ -1,7 +1,8 @@
 """The terms under which full text search (BM25) finds a text."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from app.text.concepts.caseless import cjk_words, segments, stem
 from app.text.concepts.stems import without_ending
@@ -23,14 +24,13 @@ def terms(text: str) -> list[str]:
 
 def terms_of(found: Iterable[Token]) -> list[str]:
     """As `terms`, for a text whose tokens are known."""
-    result: list[str] = []
-    for token in found:
-        lexeme = token[0]
-        known = lexeme.terms
-        if known is None:
-            known = lexeme.terms = tuple([_term(term) for term in _candidates(lexeme) if term not in STOP_WORDS])
-        result += known
-    return result
+    return list(chain.from_iterable([token[0].terms or _terms_of(token[0]) for token in found]))
+
+
+def _terms_of(lexeme: Lexeme) -> Sequence[str]:
+    if lexeme.terms is None:
+        lexeme.terms = tuple([_term(term) for term in _candidates(lexeme) if term not in STOP_WORDS])
+    return lexeme.terms
 
 
 def _candidates(lexeme: Lexeme) -> Iterable[str]:
