@@ -117,7 +117,7 @@ class LazySearch:
             wanted = (request.top_k or DEFAULT_TOP_K) if flavour is None else flavour.returned
             with clock.stage("passages"):
                 found = await _load(session, workspace.ref, scores, request, wanted)
-        sources = sources_of(legs, trail)
+        sources = sources_of(legs, trail, {passage.passage_id for passage in found})
         passages = tuple(
             replace(passage, score=scores[passage.passage_id], sources=sources[passage.passage_id]) for passage in found
         )

@@ -32,8 +32,8 @@ class Trail:
         return self.probed + len(self.walk.masses)
 
 
-def sources_of(legs: Legs, trail: Trail | None) -> dict[int, tuple[Source, ...]]:
-    """Per passage which legs found it, at which rank and with which score of that leg."""
+def sources_of(legs: Legs, trail: Trail | None, shown: Set[int]) -> dict[int, tuple[Source, ...]]:
+    """Per passage of `shown` which legs found it, at which rank and with which score of that leg."""
     masses: Mapping[int, float] = trail.walk.masses if trail is not None else {}
     named = [passage_id for passage_id in trail.plain if passage_id in trail.named] if trail is not None else []
     by_mass = sorted(masses.items(), key=lambda item: (-item[1], item[0]))
@@ -46,6 +46,8 @@ def sources_of(legs: Legs, trail: Trail | None) -> dict[int, tuple[Source, ...]]
     found: dict[int, tuple[Source, ...]] = {}
     for leg, hits in ranked.items():
         for rank, (passage_id, score) in enumerate(hits, start=1):
+            if passage_id not in shown:
+                continue
             found[passage_id] = (*found.get(passage_id, ()), Source(leg, rank, score))
     return found
 
