@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test chaos check format lint types imports audit licences bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
+.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-vectors eval eval-quick migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -23,6 +23,11 @@ dev: setup ## run the whole stack in the foreground; data is kept between runs (
 
 test: setup ## run all tests against real servers
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+
+# Debian's packages are unpacked into a folder of ours, once; where that cannot be done the reason is printed.
+test-age: setup ## run the tests of the AGE graph store, on a Postgres with AGE that is prepared first
+	@$(BIN)/python deploy/prepare_age.py; code=$$?; if [ $$code = 3 ]; then echo "[age] the tests of the AGE graph store are SKIPPED"; \
+		elif [ $$code != 0 ]; then exit $$code; else TRELLIS_TEST_GRAPH_STORE=age $(BIN)/python -m pytest -n 2 --dist loadscope -m age $(ARGS); fi
 
 chaos: setup ## hurt a whole installation and compare it with one left in peace (SEED= DOCUMENTS=200 WORKSPACES=10 WORKERS=3 FAULTS=)
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) \
@@ -48,6 +53,10 @@ audit: setup ## look for known vulnerabilities in the locked packages
 
 licences: setup ## list the licences of the locked packages and refuse unexpected ones
 	@$(BIN)/python deploy/licences.py
+
+bench-graph: setup ## both graph stores side by side, on a Postgres with AGE that is prepared first (SIZES=1000,20000 WRITE=1)
+	@$(BIN)/python deploy/prepare_age.py && $(BIN)/python -m bench.graph_stores $(if $(SIZES),--sizes $(SIZES)) \
+		$(if $(WRITE),--write docs/bench-graph.md)
 
 bench-ingest: setup ## ingest beside LightRAG's own server (DATA= ROWS=a,b,c ROUNDS=1 GROW=1 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.ingest $(if $(DATA),--data "$(DATA)") $(if $(ROWS),--rows $(ROWS)) \
@@ -82,9 +91,10 @@ bench-query: setup ## ask for context beside LightRAG's own call, on the same ta
 migrate: setup ## bring the database of TRELLIS_* settings to the newest schema
 	@$(BIN)/trellis migrate
 
-lock: setup ## resolve pyproject.toml again into requirements.lock, and its part that production installs
+lock: setup ## resolve pyproject.toml again into requirements.lock, its part that production installs, and that with the extra `age`
 	@$(COMPILE) --extra dev --output-file requirements.lock
 	@$(COMPILE) --constraints requirements.lock --output-file requirements-runtime.lock
+	@$(COMPILE) --extra age --constraints requirements.lock --output-file requirements-age.lock
 
 clean: ## remove the environment and caches (the data of `make dev` stays)
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info

@@ -23,6 +23,7 @@ from app.domain.entities.service import EntityService
 from app.domain.events.delivery import WebhookSender
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.leftovers import LeftoverSweeper
+from app.domain.ingestion.moving import GraphMove
 from app.domain.ingestion.partitions import VectorUpkeep
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
@@ -67,6 +68,9 @@ class Container:
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities, self.leases)
+
+    def graph_move(self) -> GraphMove:
+        return GraphMove(self.database, self.workspaces, self.leases, self.graph.stores, self.graph.moves)
 
     def entity_changes(self) -> EntityChanges:
         return EntityChanges(

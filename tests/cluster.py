@@ -20,8 +20,12 @@ from app.devstack.servers import Servers
 from app.domain.models.offline import register_offline_models
 from app.domain.models.service import ModelProfiles
 from app.settings import DEVELOPMENT_SECRET
+from deploy.prepare_age import server_programs
 
 RUN_FOLDER = "TRELLIS_TEST_RUN_FOLDER"
+# `age`: the servers of this run can hold graphs in Apache AGE, and the tests marked so run (`make test-age`).
+GRAPH_STORE = os.environ.get("TRELLIS_TEST_GRAPH_STORE", "table")
+HAS_AGE = GRAPH_STORE == "age"
 TEMPLATE = "trellis_template"
 
 # Keeps the handles of the child processes: a dropped handle of a running process is a warning, and so an error here.
@@ -53,13 +57,17 @@ def shared_cluster() -> Cluster:
 
 
 def _start(folder: Path) -> Cluster:
-    servers = Servers(folder, for_tests=True)
+    servers = _servers_with_age(folder) if HAS_AGE else Servers(folder, for_tests=True)
     servers.start()
     _started.append(servers)
-    urls = asyncio.run(provision_database(servers.postgres.url(), TEMPLATE, servers.secrets.roles))
+    urls = asyncio.run(provision_database(servers.postgres.url(), TEMPLATE, servers.secrets.roles, age=HAS_AGE))
     upgrade_schema(urls.owner)
     asyncio.run(_seed(urls.owner))
     return Cluster(servers.postgres.url(), servers.redis.url(), servers.secrets.roles)
+
+
+def _servers_with_age(folder: Path) -> Servers:
+    return Servers(folder, for_tests=True, programs=server_programs(), settings={"shared_preload_libraries": "age"})
 
 
 async def _seed(owner_url: str) -> None:

@@ -13,7 +13,7 @@ from app.db.provision import DatabaseUrls, clone_database, database_urls
 from app.db.session import Database
 from app.devstack.run_folders import close_run_folder, open_run_folder
 from app.settings import Settings
-from tests.cluster import RUN_FOLDER, Cluster, shared_cluster
+from tests.cluster import HAS_AGE, RUN_FOLDER, Cluster, shared_cluster
 from tests.factories import Tenancy
 from tests.fakes.stub_process import stub_llm, stub_server  # noqa: F401 - fixtures
 from tests.live import LiveStack
@@ -31,6 +31,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = config.stash.get(run_folder, None)
     if folder is not None:
         close_run_folder(folder)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not HAS_AGE:
+        skip = pytest.mark.skip(reason="needs a Postgres with Apache AGE: run `make test-age`")
+        for item in items:
+            if item.get_closest_marker("age"):
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,7 @@ class Tenancy:
         settings: dict[str, Any] | None = None,
         embedding: str = OFFLINE_EMBEDDING,
         chat: str = OFFLINE_CHAT,
+        graph_store: str = "table",
     ) -> WorkspaceId:
         """A workspace with the two small rows beside it."""
         async with self.database.tenant(self.tenant_id) as session:
@@ -53,6 +54,7 @@ class Tenancy:
                 name=f"workspace {secrets.token_hex(6)}",
                 engines=list(engines),
                 default_mode="mix" if "graph" in engines else "lazy",
+                graph_store=graph_store,
                 settings=settings or {},
                 index_profile_hash="test",
                 embedding_profile_id=profiles[embedding],

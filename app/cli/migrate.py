@@ -36,10 +36,13 @@ def bootstrap_database(
     app_password: Annotated[str, typer.Option(envvar="TRELLIS_APP_PASSWORD")],
     engine_password: Annotated[str, typer.Option(envvar="TRELLIS_ENGINE_PASSWORD")],
     name: Annotated[str, typer.Option(help="The database to create.")] = "trellis",
+    age: Annotated[
+        bool, typer.Option("--age", help="Also prepare it for graphs in Apache AGE (as a superuser).")
+    ] = False,
 ) -> None:
     """Create the three roles, the database and the vector extension, as far as they are missing."""
     passwords = RolePasswords(owner=owner_password, app=app_password, engine=engine_password)
-    asyncio.run(provision_database(admin_url, name, passwords))
+    asyncio.run(provision_database(admin_url, name, passwords, age=age))
     typer.echo(f"Database {name} and its roles are ready; next: trellis migrate")
 
 

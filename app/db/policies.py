@@ -7,6 +7,8 @@ fenced in a way of its own.
 APP_ROLE = "trellis_app"
 ENGINE_ROLE = "trellis_engine"
 OWNER_ROLE = "trellis_owner"
+# What the roles of all graphs in Apache AGE have in common: its catalog.
+GRAPH_ROLE = "trellis_graph"
 
 # A setting that was set in an earlier transaction of the same connection reads as '', not as NULL.
 CURRENT_TENANT = "(SELECT NULLIF(current_setting('app.tenant_id', true), '')::uuid)"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import asyncpg
 from sqlalchemy.engine import make_url
 
-from app.db.policies import APP_ROLE, ENGINE_ROLE, OWNER_ROLE
+from app.db.policies import APP_ROLE, ENGINE_ROLE, GRAPH_ROLE, OWNER_ROLE
 from app.errors import Conflict
 
 
@@ -16,6 +16,12 @@ class RoleTooPowerful(Conflict):
     """A runtime role could step around row level security."""
 
     code = "role_too_powerful"
+
+
+class AgeMissing(Conflict):
+    """The server cannot hold graphs in Apache AGE."""
+
+    code = "age_missing"
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,12 @@ class DatabaseUrls:
     engine: str
 
 
-async def provision_database(admin_url: str, name: str, passwords: RolePasswords) -> DatabaseUrls:
+async def provision_database(admin_url: str, name: str, passwords: RolePasswords, *, age: bool = False) -> DatabaseUrls:
     """Create roles, database and extension as far as they are missing, and set the roles' passwords.
 
     `admin_url` names a role that may create roles and databases: a superuser, or a managed service's administrator.
-    Raises RoleTooPowerful if a role exists as superuser or may bypass row level security.
+    With `age` the database can hold graphs in Apache AGE, whose extension only a superuser may create.
+    Raises RoleTooPowerful if a role exists as superuser or may bypass row level security, and AgeMissing.
     """
     connection = await asyncpg.connect(_plain(admin_url))
     try:
@@ -57,7 +64,7 @@ async def provision_database(admin_url: str, name: str, passwords: RolePasswords
         await _grant_access(connection, name)
     finally:
         await connection.close()
-    await _create_extension(admin_url, name)
+    await _create_extensions(admin_url, name, age=age)
     return database_urls(admin_url, name, passwords)
 
 
@@ -109,13 +116,30 @@ async def _grant_access(connection: "asyncpg.Connection", name: str) -> None:
         await _execute(connection, "GRANT CONNECT ON DATABASE %I TO %I", name, role)
 
 
-async def _create_extension(admin_url: str, name: str) -> None:
+async def _create_extensions(admin_url: str, name: str, *, age: bool) -> None:
     url = make_url(admin_url).set(drivername="postgresql", database=name)
     connection = await asyncpg.connect(url.render_as_string(hide_password=False))
     try:
         await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        if age:
+            await _prepare_age(connection, name)
     finally:
         await connection.close()
+
+
+async def _prepare_age(connection: "asyncpg.Connection", name: str) -> None:
+    """Apache AGE, and what lets the owner's functions make a graph with a role of its own for a workspace."""
+    if not await connection.fetchval("SELECT 1 FROM pg_available_extensions WHERE name = 'age'"):
+        raise AgeMissing("the server has no Apache AGE; install its package and start the server again")
+    await connection.execute("CREATE EXTENSION IF NOT EXISTS age")
+    if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", GRAPH_ROLE):
+        await _execute(connection, "CREATE ROLE %I NOLOGIN", GRAPH_ROLE)
+    await _execute(connection, "ALTER ROLE %I CREATEROLE", OWNER_ROLE)
+    await _execute(connection, "GRANT %I TO %I WITH ADMIN TRUE, INHERIT FALSE, SET FALSE", GRAPH_ROLE, OWNER_ROLE)
+    for role in (GRAPH_ROLE, OWNER_ROLE):
+        await _execute(connection, "GRANT USAGE ON SCHEMA ag_catalog TO %I", role)
+        await _execute(connection, "GRANT SELECT ON ag_catalog.ag_graph, ag_catalog.ag_label TO %I", role)
+    await _execute(connection, "GRANT CREATE ON DATABASE %I TO %I", name, OWNER_ROLE)
 
 
 async def _execute(connection: "asyncpg.Connection", statement: str, *arguments: str) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,16 +77,28 @@ def install_binaries(home: Path | None = None) -> Path:
 
 
 class EmbeddedPostgres:
-    """One Postgres cluster in `folder / "postgres"`, listening on 127.0.0.1 with password logins only."""
+    """One Postgres cluster in `folder / "postgres"`, listening on 127.0.0.1 with password logins only.
 
-    def __init__(self, folder: Path, *, password: str, for_tests: bool = False) -> None:
+    `programs` is a folder of other programs than the wheel's; `settings` go on top of ours.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        password: str,
+        for_tests: bool = False,
+        programs: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self.data = folder / "postgres"
         self.password = password
-        self.settings = COMMON_SETTINGS | (TEST_SETTINGS if for_tests else {})
+        self.settings = COMMON_SETTINGS | (TEST_SETTINGS if for_tests else {}) | dict(settings or {})
         self.account = server_account()
         self.port = 0
         self._for_tests = for_tests
+        self._programs = programs
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{SUPERUSER}:{self.password}@127.0.0.1:{self.port}/{database}"
@@ -94,7 +107,7 @@ class EmbeddedPostgres:
         """Create the cluster if there is none and start it; returns once it accepts connections."""
         create_folder(self.folder)
         require_reachable(self.folder, self.account)
-        binaries = install_binaries()
+        binaries = self._programs or install_binaries()
         if not (self.data / "PG_VERSION").exists():
             self._create_cluster(binaries)
         self._remove_stale_pid_file()

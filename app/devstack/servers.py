@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,13 +39,22 @@ class Ports:
 
 
 class Servers:
-    """The embedded servers of one data folder."""
+    """The embedded servers of one data folder; Postgres from the wheel, or from a folder of `programs`."""
 
-    def __init__(self, folder: Path, *, for_tests: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        for_tests: bool = False,
+        programs: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         create_folder(folder)
         self.folder = folder
         self.secrets = load_secrets(folder)
-        self.postgres = EmbeddedPostgres(folder, password=self.secrets.superuser, for_tests=for_tests)
+        self.postgres = EmbeddedPostgres(
+            folder, password=self.secrets.superuser, for_tests=for_tests, programs=programs, settings=settings
+        )
         self.redis = EmbeddedRedis(folder, password=self.secrets.redis)
         self.children: list[Child] = []
 

@@ -21,6 +21,8 @@ from app.providers.contract import ChatModel, EmbeddingModel
 from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
 from app.retrieval.errors import (
     EngineOff,
+    GraphStoreChanged,
+    GraphStoreUnavailable,
     GraphWriteFailed,
     LeaseLost,
     UnknownMode,
@@ -30,6 +32,8 @@ from app.retrieval.errors import (
 # Handed on: whoever uses a protocol meets its errors.
 __all__ = [
     "EngineOff",
+    "GraphStoreChanged",
+    "GraphStoreUnavailable",
     "GraphWriteFailed",
     "LeaseLost",
     "UnknownMode",
@@ -47,13 +51,18 @@ MODES: Mapping[str, Engine] = {
 }
 
 
+# Where a workspace keeps its graph: in two plain tables, or in Apache AGE.
+GraphStoreName = Literal["table", "age"]
+
+
 @dataclass(frozen=True)
 class WorkspaceRef:
-    """Which corpus, of whom. `number` is its short key in posting tables."""
+    """Which corpus, of whom. `number` is its short key in posting tables; `graph_store` is no part of who it is."""
 
     tenant_id: TenantId
     workspace_id: WorkspaceId
     number: int
+    graph_store: GraphStoreName = field(default="table", compare=False)
 
     @property
     def engine_name(self) -> str:
@@ -167,9 +176,8 @@ Extracted = MutableMapping[int, Any]
 class GraphIndex(Protocol):
     """Writes a workspace's knowledge graph. All but `extract` need the workspace's lease."""
 
-    @property
-    def is_atomic(self) -> bool:
-        """Whether a write that breaks off leaves nothing behind."""
+    def is_atomic(self, ref: WorkspaceRef) -> bool:
+        """Whether a write of this workspace's graph that breaks off leaves nothing behind."""
         ...
 
     async def extract(
@@ -222,6 +230,30 @@ class GraphIndex(Protocol):
 
     async def discard(self, workspace_id: UUID) -> None:
         """Remove every row of a workspace that is no longer there, and so has no lease."""
+        ...
+
+
+class GraphStores(Protocol):
+    """Where this installation can keep graphs."""
+
+    async def require_available(self, name: GraphStoreName) -> None:
+        """Raises `GraphStoreUnavailable`."""
+        ...
+
+
+class GraphMoves(Protocol):
+    """Copies a workspace's graph to another store; nothing of it changes where the workspace keeps it."""
+
+    async def copy(self, workspace: EngineWorkspace, to: GraphStoreName) -> int:
+        """Make the store `to` hold what the graph holds now; how many rows that changed."""
+        ...
+
+    async def verify(self, workspace: EngineWorkspace, to: GraphStoreName) -> int:
+        """Compare every row of both; how many there are. Raises Conflict `moved_graph_differs`."""
+        ...
+
+    async def give_up(self, workspace: EngineWorkspace, store: GraphStoreName) -> None:
+        """Remove what `store` holds of a workspace that keeps its graph elsewhere."""
         ...
 
 

@@ -69,3 +69,17 @@ class UndoBlocked(Conflict):
 
     code = "undo_blocked"
     title = "The change cannot be undone"
+
+
+class GraphStoreUnavailable(Conflict):
+    """This installation cannot keep graphs in the store that was asked for."""
+
+    code = "graph_store_unavailable"
+    title = "The graph store is not available"
+
+
+class GraphStoreChanged(Unavailable):
+    """The workspace's graph moved while the operation was on its way."""
+
+    code = "graph_store_changed"
+    title = "The graph has moved"

@@ -99,7 +99,9 @@ async def test_work_of_a_suspended_tenant_waits_and_goes_on(
     assert (done["status"], done["engines"]["lazy"]["attempts"]) == ("ready", 1)
 
 
+@pytest.mark.parametrize("graph_store", ["table", pytest.param("age", marks=pytest.mark.age)])
 async def test_a_deleted_tenant_leaves_nothing_and_the_count_says_so(
+    graph_store: str,
     operator: httpx.AsyncClient,
     connect: Connect,
     tenancy: Tenancy,
@@ -110,7 +112,8 @@ async def test_a_deleted_tenant_leaves_nothing_and_the_count_says_so(
     client, neighbour = await connect(tenancy), await connect(other_tenancy)
     for owner, caller in ((tenancy, client), (other_tenancy, neighbour)):
         for engines in (("lazy", "graph"), ("lazy",)):
-            workspace_id = await owner.add_workspace(engines=engines)
+            store = graph_store if "graph" in engines else "table"
+            workspace_id = await owner.add_workspace(engines=engines, graph_store=store)
             await index(owner, await upload_text(caller, workspace_id, "Captain Ada Moreau left Port Lindau."))
     assert await counted(tenancy) > 20
     begun = (await operator.delete(f"{ADMIN}/{tenancy.tenant_id}")).json()
@@ -123,7 +126,9 @@ async def test_a_deleted_tenant_leaves_nothing_and_the_count_says_so(
     ended = (await operator.get(f"{ADMIN}/{tenancy.tenant_id}/deletion")).json()
     assert ended["finished_at"] is not None
     assert set(ended["proof"].values()) == {0}
-    assert {"objects", "tenants.id", "passages.tenant_id", "concept_postings.workspace"} <= ended["proof"].keys()
+    assert {"objects", "tenants.id", "passages.tenant_id", "concept_postings.workspace", "graphs"} <= ended[
+        "proof"
+    ].keys()
     assert any(name.startswith("lightrag_vdb_entity") for name in ended["proof"])
     assert (await operator.get(f"{ADMIN}/{tenancy.tenant_id}")).json()["code"] == "tenant_not_found"
     assert await worker.container.blobs.list(f"{tenancy.tenant_id}/") == []

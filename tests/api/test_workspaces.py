@@ -8,6 +8,7 @@ import pytest
 
 from app.domain.tenants.records import Role
 from tests.api.conftest import Connect
+from tests.cluster import HAS_AGE
 from tests.factories import Tenancy
 
 
@@ -36,6 +37,25 @@ async def test_a_taken_name_is_a_conflict(client: httpx.AsyncClient) -> None:
     await created(client, name="one")
     response = await client.post("/v1/workspaces", json={"name": "one"})
     assert (response.status_code, response.json()["code"]) == (409, "workspace_exists")
+
+
+@pytest.mark.skipif(HAS_AGE, reason="these servers have it")
+async def test_a_graph_store_that_is_not_there_is_refused(client: httpx.AsyncClient) -> None:
+    body = {"name": "age", "engines": ["lazy", "graph"], "graph_store": "age"}
+    response = await client.post("/v1/workspaces", json=body)
+    assert (response.status_code, response.json()["code"]) == (409, "graph_store_unavailable")
+    assert (await client.get("/v1/workspaces")).json()["items"] == []
+
+
+@pytest.mark.age
+async def test_a_workspace_may_keep_its_graph_in_age(client: httpx.AsyncClient) -> None:
+    made = await created(client, name="age", engines=["lazy", "graph"], graph_store="age")
+    assert made["graph_store"] == "age"
+
+
+async def test_a_graph_store_without_a_graph_is_refused(client: httpx.AsyncClient) -> None:
+    response = await client.post("/v1/workspaces", json={"name": "age", "graph_store": "age"})
+    assert (response.status_code, response.json()["code"]) == (422, "validation_error")
 
 
 async def test_two_tenants_may_use_one_name(client: httpx.AsyncClient, stranger: httpx.AsyncClient) -> None:

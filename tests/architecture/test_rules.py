@@ -12,7 +12,9 @@ COMMITTER = Path("app/db/session.py")
 ENGINE_UNIT = Path("app/retrieval/lightrag")
 QUERY_FILES = {"repository.py", "store.py"}
 # Beside the repositories: the folders that are nothing but queries, and provisioning, which has no tables yet.
-QUERY_FOLDERS = (Path("app/db"), Path("app/retrieval/store"), Path("app/retrieval/lightrag/storage"))
+QUERY_FOLDERS = (
+    Path("app/db"), Path("app/retrieval/store"), Path("app/retrieval/lightrag/storage"), Path("app/retrieval/lightrag/age"),
+)  # fmt: skip
 SQL = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\s", re.IGNORECASE)
 TENANT_SETTERS = (Path("app/db"), Path("app/retrieval/lightrag"))
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "manager", "misc"}

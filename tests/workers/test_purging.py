@@ -133,10 +133,12 @@ async def test_a_new_version_replaces_the_old_one_when_it_is_ready(
     assert (found_rows["versions"], found_rows["blobs"]) == (1, 1)
 
 
+@pytest.mark.parametrize("graph_store", ["table", pytest.param("age", marks=pytest.mark.age)])
 async def test_a_deleted_workspace_leaves_nothing(
-    worker: Worker, tenancy: Tenancy, uploads: Uploads, urls: DatabaseUrls, workspace_id: WorkspaceId
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, urls: DatabaseUrls, graph_store: str
 ) -> None:
-    other = await tenancy.add_workspace(engines=GRAPH)
+    workspace_id = await tenancy.add_workspace(engines=GRAPH, graph_store=graph_store)
+    other = await tenancy.add_workspace(engines=GRAPH, graph_store=graph_store)
     await indexed(worker, uploads, workspace_id, "Captain Ada Moreau left Port Lindau.")
     kept = await indexed(worker, uploads, other, "Captain Ada Moreau left Port Lindau.")
     await uploads.scalar("UPDATE workspaces SET status = 'deleting' WHERE id = :id RETURNING 1", id=workspace_id)
@@ -144,6 +146,9 @@ async def test_a_deleted_workspace_leaves_nothing(
     assert await rows(uploads, workspace_id) == {}
     assert await uploads.engine_text(workspace_id, urls.engine) == ""
     assert await uploads.scalar("SELECT count(*) FROM workspaces WHERE id = :id", id=workspace_id) == 0
+    is_gone = "SELECT to_regnamespace(graph_name(:id)) IS NULL AND to_regrole(graph_name(:id)) IS NULL"
+    assert await uploads.scalar(is_gone, id=workspace_id)
+    assert await uploads.scalar(is_gone, id=other) == (graph_store == "table")
     assert "Moreau" in await uploads.engine_text(other, urls.engine)
     assert await uploads.count("live_versions", kept) == 2
 

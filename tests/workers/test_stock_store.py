@@ -1,4 +1,4 @@
-"""On LightRAG's own storages a merge that is cut off may leave half of itself: never trusted, removed, and proven gone."""
+"""On LightRAG's own storages, with the graph in tables or in Apache AGE, a merge that is cut off may leave half of itself: never trusted, removed, and proven gone."""
 
 from collections.abc import AsyncIterator
 
@@ -21,10 +21,20 @@ SUMMARIES = SMALL_CHUNKS | {"summary_after_fragments": 2}
 SLOW_SUMMARY = {"kind": "summary", "delay_ms": 30_000, "times": 99}
 
 
+pytestmark = pytest.mark.parametrize(
+    "graph_store", ["table", pytest.param("age", marks=pytest.mark.age)], scope="module"
+)
+
+
 @pytest.fixture(scope="module")
 async def worker(settings: Settings) -> AsyncIterator[Worker]:
     async with open_worker(settings.model_copy(update={"graph_store": "stock"})) as worker:
         yield worker
+
+
+@pytest.fixture
+async def stub_workspace(tenancy: Tenancy, stub_chat: str, graph_store: str) -> WorkspaceId:
+    return await tenancy.add_workspace(engines=GRAPH, chat=stub_chat, settings=SMALL_CHUNKS, graph_store=graph_store)
 
 
 async def nothing_answers(worker: Worker, uploads: Uploads, workspace_id: WorkspaceId) -> bool:
@@ -47,7 +57,8 @@ async def test_a_graph_is_written_and_removed(
     worker: Worker, uploads: Uploads, stub_workspace: WorkspaceId, urls: DatabaseUrls
 ) -> None:
     upload = await extracted_text(worker, uploads, stub_workspace)
-    assert not worker.container.graph.index.is_atomic
+    workspace = await worker.container.workspaces.open(uploads.tenant_id, stub_workspace)
+    assert not worker.container.graph.index.is_atomic(workspace.ref)
     assert await run_graph(worker, upload) is None
     assert (await uploads.state(upload, "graph")).state == "ready"
     await uploads.begin_deletion(upload)
@@ -58,11 +69,11 @@ async def test_a_graph_is_written_and_removed(
 @pytest.mark.parametrize("at", ["summaries", 0.02, 0.1, 0.2, 0.4])
 async def test_a_merge_that_is_cut_off_is_untrusted_then_purged_and_can_be_retried(
     worker: Worker, tenancy: Tenancy, uploads: Uploads, urls: DatabaseUrls, stub_chat: str, stub_llm: StubServer,
-    at: str | float,
+    graph_store: str, at: str | float,
 ) -> None:  # fmt: skip
     limit = 5.0 if isinstance(at, str) else at
     workspace_id = await tenancy.add_workspace(
-        engines=GRAPH, chat=stub_chat, settings=SUMMARIES | {"merge_timeout_seconds": limit}
+        engines=GRAPH, chat=stub_chat, settings=SUMMARIES | {"merge_timeout_seconds": limit}, graph_store=graph_store
     )
     upload = await extracted_text(worker, uploads, workspace_id)
     stub_llm.set_faults(SLOW_SUMMARY)
@@ -90,10 +101,10 @@ async def test_a_merge_that_is_cut_off_is_untrusted_then_purged_and_can_be_retri
 
 
 async def test_a_queued_purge_is_sent_with_the_failure(
-    worker: Worker, tenancy: Tenancy, uploads: Uploads, stub_chat: str, stub_llm: StubServer
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, stub_chat: str, stub_llm: StubServer, graph_store: str
 ) -> None:
     workspace_id = await tenancy.add_workspace(
-        engines=GRAPH, chat=stub_chat, settings=SUMMARIES | {"merge_timeout_seconds": 0.05}
+        engines=GRAPH, chat=stub_chat, settings=SUMMARIES | {"merge_timeout_seconds": 0.05}, graph_store=graph_store
     )
     upload = await extracted_text(worker, uploads, workspace_id)
     before = await worker.container.redis.llen("purge")

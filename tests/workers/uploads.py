@@ -161,6 +161,8 @@ class Uploads:
                 for table in await _engine_tables(connection)
                 if not table.endswith("_cache")
             }
+            for table in await _graph_tables(connection, workspace_id):
+                counts[table] = await connection.fetchval(f"SELECT count(*) FROM {table}")
         return {table: count for table, count in counts.items() if count}
 
     async def engine_text(self, workspace_id: WorkspaceId, engine_url: str) -> str:
@@ -173,6 +175,8 @@ class Uploads:
                 )
                 for table in await _engine_tables(connection)
             ]
+            for table in await _graph_tables(connection, workspace_id):
+                parts.append(await connection.fetchval(f"SELECT string_agg(t::text, '\n') FROM {table} t"))
         return "\n".join(part for part in parts if part)
 
     async def point_model(self, owner_database: Database, name: str, base_url: str) -> None:
@@ -196,6 +200,15 @@ async def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         await asyncio.sleep(0.05)
+
+
+async def _graph_tables(connection: "asyncpg.Connection", workspace_id: WorkspaceId) -> list[str]:
+    """The tables of the workspace's graph in Apache AGE, if it has one; the connection is its role from now on."""
+    graph = await connection.fetchval("SELECT graph_name($1)", workspace_id)
+    if not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", graph):
+        return []
+    await connection.execute("SELECT set_config('role', $1, false)", graph)
+    return [f"{graph}.base", f'{graph}."DIRECTED"']
 
 
 async def _engine_tables(connection: asyncpg.Connection) -> list[str]:

@@ -18,12 +18,14 @@ class Workspace(Base, TenantEntity):
         UniqueConstraint("tenant_id", "name"),
         CheckConstraint("engines <@ ARRAY['lazy', 'graph'] AND 'lazy' = ANY (engines)", name="engines"),
         CheckConstraint("status IN ('active', 'deleting')", name="status"),
+        CheckConstraint("graph_store IN ('table', 'age')", name="graph_store"),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="RESTRICT"), primary_key=True)
     number: Mapped[int] = mapped_column(Identity(always=True), unique=True)
     name: Mapped[str]
     engines: Mapped[list[str]]
+    graph_store: Mapped[str] = mapped_column(server_default="table")
     default_mode: Mapped[str]
     settings: Mapped[dict[str, Any]]
     index_profile_hash: Mapped[str]

@@ -18,7 +18,7 @@ from app.domain.workspaces.service import profile_of
 from app.errors import Conflict, Invalid
 from app.jobs import IndexGraph
 from app.providers.contract import ModelRejected, ModelUnavailable
-from app.retrieval.contract import EngineWorkspace, Extracted, VersionChunks, WorkspaceBusy
+from app.retrieval.contract import EngineWorkspace, Extracted, VersionChunks, WorkspaceBusy, WorkspaceRef
 
 # All slots of a process but one may wait for a busy workspace, or write it, and so long; a further version is parked once
 # its chunks are extracted, so that its slot goes on with other documents, and whoever releases the lease wakes it.
@@ -172,15 +172,15 @@ class GraphIndexer:
                 companions=going_live(claim, facts, extraction, timer.stage_ms),
             )
             if not await within(limit, merge):
-                raise self._timed_out(limit)
+                raise self._timed_out(workspace.ref, limit)
         # A version that is uploaded from now on looks for superseded ones when it is merged itself.
         if has_others:
             async with self._ports.database.tenant(claim.tenant_id) as session:
                 await retire_superseded(session, facts)
 
-    def _timed_out(self, limit: float) -> MergeTimedOut:
+    def _timed_out(self, ref: WorkspaceRef, limit: float) -> MergeTimedOut:
         sentence = f"Merging into the graph took longer than {limit:g} seconds"
-        if self._ports.graph_index.is_atomic:
+        if self._ports.graph_index.is_atomic(ref):
             return MergeTimedOut(f"{sentence}; nothing of it was written, and a retry pays for no extraction again.")
         return MergeCutOff(f"{sentence}; what it may have left is being removed. Retry after that.")
 

@@ -12,7 +12,7 @@ from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepositor
 from app.domain.workspaces.service import profile_of
 from app.providers.contract import ModelProfile
 from app.providers.factory import ModelFactory
-from app.retrieval.contract import EngineWorkspace, WorkspaceRef
+from app.retrieval.contract import EngineWorkspace, GraphStoreName, WorkspaceRef
 
 # Every job and every query asks for the same few rows. An operator's change is seen after so long.
 REMEMBERED_SECONDS = 10.0
@@ -63,4 +63,5 @@ class WorkspaceOpener:
 
 
 def workspace_ref(row: Workspace) -> WorkspaceRef:
-    return WorkspaceRef(TenantId(row.tenant_id), WorkspaceId(row.id), row.number)
+    store: GraphStoreName = "age" if row.graph_store == "age" else "table"
+    return WorkspaceRef(TenantId(row.tenant_id), WorkspaceId(row.id), row.number, store)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, bindparam, select, tuple_
+from sqlalchemy import Select, bindparam, func, select, tuple_, update
 from sqlalchemy.orm import aliased
 
 from app.db.models import CorpusVersion, ModelProfile, Workspace, WorkspaceLease
@@ -71,6 +71,14 @@ class WorkspaceRepository(TenantRepository):
         self.session.add(CorpusVersion(tenant_id=workspace.tenant_id, workspace_id=workspace.id))
         self.session.add(WorkspaceLease(tenant_id=workspace.tenant_id, workspace_id=workspace.id))
         await self.session.flush()
+
+    async def move_graph(self, workspace_id: UUID, to: str) -> None:
+        """From now on the workspace's graph is in the store `to`."""
+        await self.session.execute(
+            update(Workspace)
+            .where(Workspace.tenant_id == self.session.tenant_id, Workspace.id == workspace_id)
+            .values(graph_store=to, updated_at=func.now())
+        )
 
     async def model_id(self, name: str, role: str) -> UUID:
         """Raises UnknownModel, naming those there are."""

@@ -14,7 +14,7 @@ from app.domain.workspaces.errors import ModeNeedsEngine, WorkspaceDeleting, Wor
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.settings import WorkspaceSettings
 from app.jobs import PurgeWorkspace, enqueue
-from app.retrieval.contract import MODES, Engine, IndexProfile, UnknownMode
+from app.retrieval.contract import MODES, Engine, GraphStoreName, IndexProfile, UnknownMode
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class WorkspaceDraft:
     settings: WorkspaceSettings
     embedding_model: str | None = None
     chat_model: str | None = None
+    graph_store: GraphStoreName = "table"
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class WorkspaceService:
             tenant_id=self._session.tenant_id,
             name=draft.name,
             engines=list(draft.engines),
+            graph_store=draft.graph_store,
             default_mode=default_mode,
             settings=draft.settings.model_dump(mode="json"),
             index_profile_hash=profile.hash,

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from app.db.session import Database
 from app.retrieval.lightrag.entities import GraphEntities
+from app.retrieval.lightrag.graphs import Stores
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.moving import GraphMover
 from app.retrieval.lightrag.pool import open_engine_database
 from app.retrieval.lightrag.search import GraphSearch
 from app.retrieval.lightrag.storage.weight import UnitLimits
@@ -17,11 +19,13 @@ from app.settings import Settings
 
 @dataclass(frozen=True)
 class GraphEngine:
-    """The three capabilities of the graph engine."""
+    """The capabilities of the graph engine, and where it can keep graphs."""
 
     index: GraphWriter
     search: GraphSearch
     entities: GraphEntities
+    stores: Stores
+    moves: GraphMover
 
 
 @asynccontextmanager
@@ -41,6 +45,8 @@ async def open_graph_engine(settings: Settings, database: Database) -> AsyncIter
                 index=GraphWriter(pool, instances, writes),
                 search=GraphSearch(pool, database, instances),
                 entities=GraphEntities(pool, instances, writes),
+                stores=Stores(pool),
+                moves=GraphMover(pool),
             )
         finally:
             await instances.close()

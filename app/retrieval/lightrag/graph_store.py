@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from app.db.vector_tables import DimensionMismatch
 from app.errors import Conflict
-from app.retrieval.contract import Statement, Vector
+from app.retrieval.contract import GraphStoreChanged, Statement, Vector, WorkspaceRef
 from app.retrieval.lightrag.pool import EngineDatabase
+from app.retrieval.lightrag.reads import Reads
 
 SEPARATOR = "<SEP>"
 NAMESPACE = "chunk_entity_relation"
@@ -119,12 +119,19 @@ SELECT place, n FROM (
 ) traces WHERE n > 0
 """
 
+_STORE_NOW = "SELECT graph_store FROM workspaces WHERE tenant_id = $1 AND id = $2"
+_OBSTACLE = "SELECT graph_store_obstacle() AS obstacle"
+
 _TABLES = """
 SELECT relname FROM pg_class
  WHERE relkind IN ('r', 'p') AND NOT relispartition
    AND relnamespace = 'public'::regnamespace AND starts_with(relname, 'lightrag_')
  ORDER BY relname <> 'lightrag_graph_edges', relname
 """
+
+
+# Names, each with chunks that remain to it.
+Remaining = Sequence[tuple[str, Sequence[str]]]
 
 
 class EngineTablesMissing(Conflict):
@@ -168,6 +175,22 @@ async def check_vector_tables(database: EngineDatabase, suffix: str, dimension: 
             )
 
 
+async def require_store(database: Reads, ref: WorkspaceRef) -> None:
+    """Under the lease a graph does not move: what was opened before it was taken may be out of date.
+
+    Raises `GraphStoreChanged`.
+    """
+    rows = await database.fetch(_STORE_NOW, ref.tenant_id, ref.workspace_id)
+    if rows and rows[0]["graph_store"] != ref.graph_store:
+        raise GraphStoreChanged("the workspace's graph has moved to another store; try again")
+
+
+async def obstacle_to_age(database: Reads) -> str | None:
+    """Why no graph can be kept in Apache AGE here, as a word."""
+    found: str | None = (await database.fetch(_OBSTACLE))[0]["obstacle"]
+    return found
+
+
 class GraphStore:
     """The engine's rows of one workspace. Every call runs inside that workspace's fence, which the caller has entered."""
 
@@ -201,15 +224,20 @@ class GraphStore:
         """Gives cached answers of chunks that are not there to this version's chunks, which use them."""
         return Statement(_ADOPT_ANSWERS, (self._workspace, version_id))
 
+    async def open(self) -> None:
+        """Make room for the graph; the tables are there."""
+
+    async def empty(self) -> None:
+        """Remove what of the graph stands outside the tables that `clearing` names."""
+
     async def touched(self, version_id: str) -> Touched:
         """Entities and relations that still name this version."""
-        entities = await self._remaining(
-            version_id, _TOUCHED_NAMES.format(table="lightrag_entity_chunks"), _TOUCHED_NODES
-        )
-        relations = await self._remaining(
-            version_id, _TOUCHED_NAMES.format(table="lightrag_relation_chunks"), _TOUCHED_EDGES
-        )
-        return Touched(entities, relations)
+        tracked = [
+            await self._named(_TOUCHED_NAMES.format(table=f"lightrag_{kind}_chunks"), version_id)
+            for kind in ("entity", "relation")
+        ]
+        nodes, edges = await self._graph_naming(version_id)
+        return Touched(_joined(tracked[0], nodes), _joined(tracked[1], edges))
 
     async def documents_of(self, version_id: str) -> list[str]:
         """Ids of LightRAG's documents that are the version, or marks that it was refused as a duplicate."""
@@ -235,10 +263,18 @@ class GraphStore:
     async def _ids(self, statement: str, version_id: str) -> list[str]:
         return [row["id"] for row in await self._database.fetch(statement, self._workspace, version_id)]
 
-    async def _remaining(self, version_id: str, *statements: str) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for statement in statements:
-            for row in await self._database.fetch(statement, self._workspace, version_id):
-                known: list[Any] = found.setdefault(row["id"], [])
-                known += [chunk for chunk in row["remaining"] if chunk and chunk not in known]
-        return found
+    async def _graph_naming(self, version_id: str) -> tuple[Remaining, Remaining]:
+        """Nodes and edges that name the version, each with the chunks of others that it stands on."""
+        return await self._named(_TOUCHED_NODES, version_id), await self._named(_TOUCHED_EDGES, version_id)
+
+    async def _named(self, statement: str, version_id: str) -> Remaining:
+        rows = await self._database.fetch(statement, self._workspace, version_id)
+        return [(row["id"], row["remaining"]) for row in rows]
+
+
+def _joined(*found: Remaining) -> dict[str, list[str]]:
+    joined: dict[str, list[str]] = {}
+    for name, chunks in (row for rows in found for row in rows):
+        known = joined.setdefault(name, [])
+        known += [chunk for chunk in chunks if chunk and chunk not in known]
+    return joined

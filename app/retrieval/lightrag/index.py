@@ -20,12 +20,14 @@ from app.retrieval.contract import (
     Statement,
     Vector,
     VersionChunks,
+    WorkspaceRef,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.edit_store import EditStore
 from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.extraction import chunk_id, extract_chunks, read_answers
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
+from app.retrieval.lightrag.graphs import graph_store
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
 from app.retrieval.lightrag.models import noted_failures
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
@@ -45,9 +47,8 @@ class GraphWriter:
         self._instances = instances
         self._writes = writes
 
-    @property
-    def is_atomic(self) -> bool:
-        return self._writes.are_atomic
+    def is_atomic(self, ref: WorkspaceRef) -> bool:
+        return self._writes.are_atomic(ref)
 
     async def extract(
         self,
@@ -86,7 +87,7 @@ class GraphWriter:
     ) -> None:
         version_id = str(version.version_id)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
-            rag, store = instance.rag, self._store(workspace)
+            rag, store = instance.rag, await self._writable(workspace)
             read: dict[int, ReadChunk] = dict(extracted or {})
             unread = [chunk for chunk in version.chunks if chunk.ordinal not in read]
             read |= await read_answers(rag, version, unread) if unread else {}
@@ -133,7 +134,7 @@ class GraphWriter:
     ) -> None:
         name = str(version_id)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
-            rag, store = instance.rag, self._store(workspace)
+            rag, store = instance.rag, await self._writable(workspace)
             if not await store.traces(name):
                 return
 
@@ -159,24 +160,32 @@ class GraphWriter:
 
     async def clear(self, workspace: EngineWorkspace, lease: Lease) -> None:
         with inside(workspace.ref):
-            clearing = await self._store(workspace).clearing()
+            store = graph_store(self._database, workspace.ref, workspace.vector_suffix)
+            clearing = await store.clearing()
             clearing.append(AliasStore(self._database, workspace.ref).forgetting_spellings())
             clearing += EditStore(self._database, workspace.ref).clearing()
             await write_fenced(self._database, lease, clearing)
+            await store.empty()
+            # A move that was broken off may have left one, whatever store the workspace uses.
+            await self._database.fetch("SELECT drop_graph($1)", workspace.ref.workspace_id)
 
     async def discard(self, workspace_id: UUID) -> None:
         name = f"w_{workspace_id.hex}"
         with engine_workspace(name):
             for statement in await GraphStore(self._database, name, "").clearing():
                 await self._database.fetch(statement.sql, *statement.arguments)
+            await self._database.fetch("SELECT drop_graph($1)", workspace_id)
 
     async def _edit_again(self, rag: Any, workspace: EngineWorkspace, names: Collection[str]) -> list[Statement]:
         """Put what people say of these entities on top again; the statements forget what has nothing to stand on."""
         edits = EditStore(self._database, workspace.ref)
         return edits.deleting(await apply_edits(rag, await edits.touching(names)))
 
-    def _store(self, workspace: EngineWorkspace) -> GraphStore:
-        return GraphStore(self._database, workspace.ref.engine_name, workspace.vector_suffix)
+    async def _writable(self, workspace: EngineWorkspace) -> GraphStore:
+        """The workspace's rows, to be written: where its graph is in Apache AGE it is made now."""
+        store = graph_store(self._database, workspace.ref, workspace.vector_suffix)
+        await store.open()
+        return store
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from app.retrieval.lightrag import graph_store
 from app.retrieval.lightrag.models import chat_functions, embedding_function
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
 from app.retrieval.lightrag.storage.mentions import expose_extractions
-from app.retrieval.lightrag.stores import Stores, register
+from app.retrieval.lightrag.stores import Stores, register, stores_of
 from app.retrieval.lightrag.tokenizer import engine_tokenizer
 from app.settings import Settings
 
@@ -248,7 +248,7 @@ class InstancePool:
                 instance = None
             if instance is None:
                 await self.check(workspace)
-                instance = _build(workspace, self._settings, self._stores)
+                instance = _build(workspace, self._settings, stores_of(workspace.ref, self._stores))
                 await instance.rag.initialize_storages()
                 self._open[key] = instance
             self._open.move_to_end(key)
@@ -281,6 +281,7 @@ def _key(workspace: EngineWorkspace) -> Hashable:
     chat = workspace.chat.profile if workspace.chat else None
     return (
         workspace.ref.workspace_id,
+        workspace.ref.graph_store,
         workspace.profile.hash,
         workspace.vector_suffix,
         workspace.embedding.profile,

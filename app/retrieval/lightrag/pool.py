@@ -7,9 +7,9 @@ travels in a context variable; without one all tables look empty.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -46,16 +46,28 @@ class EngineUnavailable(Unavailable):
 
 @dataclass(frozen=True)
 class Fence:
-    """The rows a statement may see: LightRAG's of one workspace, ours of one tenant. Empty names are no rows."""
+    """The rows a statement may see: LightRAG's of one workspace, ours of one tenant. Empty names are no rows.
+
+    With `graph` it sees that graph in Apache AGE instead, as its role, and nothing else.
+    """
 
     workspace: str = ""
     tenant_id: str = ""
+    graph: str = ""
 
 
 NOWHERE = Fence()
+# Not known: whoever comes next enters its own.
+ANYWHERE = Fence(graph="?")
 _fence: ContextVar[Fence] = ContextVar("engine_fence", default=NOWHERE)
 
 _ENTER = "SELECT set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"
+_ENTER_GRAPH = """
+SELECT set_config('role',$3,false),set_config('search_path',$4,false),
+       set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"""
+NO_ROLE = "none"
+DEFAULT_PATH = '"$user", public'
+GRAPH_PATH = "ag_catalog, public"
 _ACT_FOR = "SELECT set_config('app.tenant_id',$1,true),set_config('app.audit',$2,true)"
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SNAPSHOT_NAME = re.compile("[0-9A-F-]+")
@@ -84,6 +96,16 @@ def engine_workspace(name: str, tenant_id: UUID | None = None) -> Iterator[None]
 
 
 @contextmanager
+def in_graph(name: str) -> Iterator[None]:
+    """Statements inside run as the role of this graph in Apache AGE, which can reach its schema alone."""
+    token = _fence.set(replace(_fence.get(), graph=name))
+    try:
+        yield
+    finally:
+        _fence.reset(token)
+
+
+@contextmanager
 def inside(ref: WorkspaceRef) -> Iterator[None]:
     """The fence of a workspace and its tenant. Raises `EngineUnavailable` for a database that does not answer."""
     with engine_workspace(ref.engine_name, ref.tenant_id):
@@ -101,9 +123,22 @@ class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
     fence = NOWHERE
 
     async def enter(self, fence: Fence) -> None:
-        if self.fence != fence:
+        if self.fence == fence:
+            return
+        if fence.graph or self.fence.graph:
+            place = (fence.graph, GRAPH_PATH) if fence.graph else (NO_ROLE, DEFAULT_PATH)
+            await self.execute(_ENTER_GRAPH, fence.workspace, fence.tenant_id, *place)
+        else:
             await self.execute(_ENTER, fence.workspace, fence.tenant_id)
-            self.fence = fence
+        self.fence = fence
+
+
+class _FencedConnection(OneConnection):
+    """Each statement inside the fence of the task that asks."""
+
+    async def _fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
+        await self._connection.enter(_fence.get())
+        return await super()._fetch(statement, *arguments)
 
 
 class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
@@ -176,8 +211,12 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
 
     async def _run_with_retry(self, operation: Callable[[asyncpg.Connection], Awaitable[Any]], **options: Any) -> Any:
         """Every statement of LightRAG's own storages; refused to tasks whose operation is over."""
-        with scope.calling():
+        graph = in_graph(options["graph_name"]) if options.get("with_age") else nullcontext()
+        with scope.calling(), graph:
             return await super()._run_with_retry(operation, **options)
+
+    async def configure_age(self, connection: asyncpg.Connection, graph_name: str) -> None:
+        """The connection has entered the graph already; LightRAG would make the graph here."""
 
     async def fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
         """Rows of one statement inside the workspace's fence; a lost connection is tried again."""
@@ -217,8 +256,11 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         except (asyncpg.UndefinedObjectError, asyncpg.InvalidParameterValueError) as error:
             raise EngineUnavailable("the search's snapshot is gone with its connection; try again") from error
         try:
-            yield OneConnection(connection)
+            yield _FencedConnection(connection)
         finally:
+            # The end of the transaction takes back what was set in it.
+            if connection.fence != _fence.get():
+                connection.fence = ANYWHERE
             await self._end(connection)
 
     async def _begin(self, first: str) -> Any:

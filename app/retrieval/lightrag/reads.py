@@ -24,7 +24,10 @@ class OneConnection:
 
     async def fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
         async with self._turn:
-            rows: Sequence[Any] = await self._connection.fetch(statement, *arguments)
+            return await self._fetch(statement, *arguments)
+
+    async def _fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
+        rows: Sequence[Any] = await self._connection.fetch(statement, *arguments)
         return rows
 
 

@@ -30,12 +30,11 @@ from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.evidence import graph_evidence, within_tokens
 from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
+from app.retrieval.lightrag.graphs import graph_reader, support_store
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
 from app.retrieval.lightrag.reads import Reads, together
-from app.retrieval.lightrag.search_store import GraphReader
 from app.retrieval.lightrag.stages import Stages
-from app.retrieval.lightrag.support_store import SupportStore
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import load_evidence, passages_of_chunks
 from app.retrieval.store.postings import LexicalResult, search_terms
@@ -128,8 +127,8 @@ class _View:
         self._ref = workspace.ref
         self._request = request
         self._session = session
-        self._graph = GraphReader(reads, workspace.ref, workspace.vector_suffix)
-        self._support = SupportStore(reads, workspace.ref, include_partial=request.include_partial)
+        self._graph = graph_reader(reads, workspace.ref, workspace.vector_suffix)
+        self._support = support_store(reads, workspace.ref, include_partial=request.include_partial)
         self._lexical = LexicalResult()
 
     async def retrieve(self, probes: Probes, stages: Stages, notes: list[str]) -> Judged:

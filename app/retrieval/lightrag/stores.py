@@ -10,7 +10,8 @@ from lightrag.kg.pgtable_impl import PGTableGraphStorage
 from lightrag.kg.postgres_impl import ClientManager
 from lightrag.kg.shared_storage import get_data_init_lock
 
-from app.retrieval.contract import Lease, Statement
+from app.retrieval.contract import Lease, Statement, WorkspaceRef
+from app.retrieval.lightrag.graph_store import require_store
 from app.retrieval.lightrag.storage.commit import execute
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
 from app.retrieval.lightrag.storage.unit import UnitOfWork, VectorLookup, require_processed, run_in_unit
@@ -64,14 +65,14 @@ class Writes:
         self._limits = limits or UnitLimits()
         self._slots = asyncio.Semaphore(at_once)
 
-    @property
-    def are_atomic(self) -> bool:
-        return self._stores.is_atomic
+    def are_atomic(self, ref: WorkspaceRef) -> bool:
+        return stores_of(ref, self._stores).is_atomic
 
     async def run(self, rag: Any, lease: Lease, operation: Operation, *, lookup: VectorLookup | None = None) -> None:
-        """Waits for its turn. Raises `UnitTooLarge`, and what the operation raises."""
+        """Waits for its turn. Raises `UnitTooLarge`, `GraphStoreChanged`, and what the operation raises."""
         async with self._slots:
-            await self._stores.run(rag, lease, operation, self._limits, lookup)
+            await require_store(rag.doc_status.db, lease.ref)
+            await stores_of(lease.ref, self._stores).run(rag, lease, operation, self._limits, lookup)
 
 
 class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
@@ -148,21 +149,31 @@ UNITS = Stores(
     "UnitKVStorage", "UnitVectorStorage", "UnitGraphStorage", "UnitDocStatusStorage", _run_in_unit, is_atomic=True
 )
 
+# The same, with the graph in Apache AGE.
+AGE = Stores("PGKVStorage", "PGVectorStorage", "AgeGraphStorage", "PGDocStatusStorage", _run_at_once, is_atomic=False)
+
 # By the name that a setting gives them.
 STORES: Mapping[str, Stores] = {"units": UNITS, "stock": STOCK}
+
+
+def stores_of(ref: WorkspaceRef, tables: Stores) -> Stores:
+    """The storages of a workspace: `tables`, unless it keeps its graph elsewhere."""
+    return AGE if ref.graph_store == "age" else tables
 
 
 def register(stores: Stores) -> None:
     """Make the storages known to LightRAG. None of them asks for `POSTGRES_*` variables: the pool is ours."""
     register_unit_stores()
     STORAGES.setdefault("MigratedGraphStorage", __name__)
-    for kind, name in (
-        ("KV_STORAGE", stores.kv),
-        ("VECTOR_STORAGE", stores.vector),
-        ("GRAPH_STORAGE", stores.graph),
-        ("DOC_STATUS_STORAGE", stores.doc_status),
+    STORAGES.setdefault("AgeGraphStorage", "app.retrieval.lightrag.age.storage")
+    for kind, names in (
+        ("KV_STORAGE", (stores.kv, AGE.kv)),
+        ("VECTOR_STORAGE", (stores.vector, AGE.vector)),
+        ("GRAPH_STORAGE", (stores.graph, AGE.graph)),
+        ("DOC_STATUS_STORAGE", (stores.doc_status, AGE.doc_status)),
     ):
         known = STORAGE_IMPLEMENTATIONS[kind]["implementations"]
-        if name not in known:
-            known.append(name)
-        STORAGE_ENV_REQUIREMENTS[name] = []
+        for name in names:
+            if name not in known:
+                known.append(name)
+            STORAGE_ENV_REQUIREMENTS[name] = []

@@ -20,7 +20,7 @@ MAX_RELATIONS = 500
 
 # Versions that the graph may answer from; the same rule as the passages' (app/retrieval/store/trust.py), as the
 # engine's role may read it.
-_TRUSTED = """
+TRUSTED = """
 SELECT l.version_id, l.document_id, s.state
   FROM live_versions l
   JOIN index_states s ON s.tenant_id = l.tenant_id AND s.version_id = l.version_id AND s.engine = l.engine
@@ -42,7 +42,7 @@ WITH tracked AS (
 SELECT said.is_entity, said.name, bool_or(live.document_id IS NULL AND NOT said.is_manual) AS is_mixed,
        (array_agg(DISTINCT live.document_id) FILTER (WHERE live.document_id IS NOT NULL))[:{MAX_DOCUMENTS}] AS documents,
        coalesce(bool_or(live.state = 'partial'), false) AS is_partial
-  FROM said LEFT JOIN ({_TRUSTED.format(states="$4", tenant="$3")} AND l.workspace_id = $6) live
+  FROM said LEFT JOIN ({TRUSTED.format(states="$4", tenant="$3")} AND l.workspace_id = $6) live
     ON live.version_id = said.version_id
  GROUP BY said.is_entity, said.name
 HAVING bool_or(live.document_id IS NOT NULL OR said.is_manual)
@@ -50,7 +50,7 @@ HAVING bool_or(live.document_id IS NOT NULL OR said.is_manual)
 
 _MENTIONS = f"""
 SELECT m.name, m.target, m.description, m.keywords
-  FROM mentions m JOIN ({_TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id = m.version_id
+  FROM mentions m JOIN ({TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id = m.version_id
  WHERE m.tenant_id = $2 AND m.workspace_id = $1 AND md5(m.name) = ANY ($4)
  ORDER BY m.id
 """  # noqa: S608 - put together from constants
@@ -65,7 +65,7 @@ SELECT n.id AS name, n.properties->>'entity_type' AS type, n.properties->>'descr
  WHERE n.workspace = $1 AND n.namespace = '{NAMESPACE}'
    AND ($5::text IS NULL OR starts_with(lower(n.id), lower($5))) AND ($6::text IS NULL OR n.id COLLATE "C" > $6)
    AND EXISTS (SELECT 1 FROM lightrag_entity_chunks t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) c
-                 LEFT JOIN ({_TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id::text = substr(c, 1, 36)
+                 LEFT JOIN ({TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id::text = substr(c, 1, 36)
                 WHERE t.workspace = $1 AND t.id = n.id AND (live.version_id IS NOT NULL OR c = '{MANUAL}'))
  ORDER BY n.id COLLATE "C" LIMIT $4
 """  # noqa: S608 - put together from constants
@@ -80,7 +80,7 @@ SELECT e.src_id, e.tgt_id, e.properties
 _CHUNKS = f"""
 SELECT live.version_id, CAST(substr(c, 44) AS int) AS ordinal
   FROM lightrag_entity_chunks t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) WITH ORDINALITY l (c, n)
-  JOIN ({_TRUSTED.format(states="$4", tenant="$3")}) live ON live.version_id::text = substr(c, 1, 36)
+  JOIN ({TRUSTED.format(states="$4", tenant="$3")}) live ON live.version_id::text = substr(c, 1, 36)
  WHERE t.workspace = $1 AND t.id = $2 AND c ~ '^[0-9a-f-]{{36}}-chunk-[0-9]+$'
  ORDER BY l.n
 """  # noqa: S608 - put together from constants

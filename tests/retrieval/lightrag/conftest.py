@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from app.db.session import Database
 from app.db.vector_tables import create_vector_tables
+from app.retrieval.contract import GraphStoreName
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.instances import InstancePool
@@ -30,9 +31,20 @@ async def pool(settings: Settings, owner_database: Database) -> AsyncIterator[En
 
 
 @pytest.fixture(scope="module")
-def stores(request: pytest.FixtureRequest) -> Stores:
-    """The storages that Trellis runs on, or LightRAG's own where a module asks for both (`BOTH_STORES`)."""
-    return STOCK if getattr(request, "param", "units") == "stock" else UNITS
+def stores_name(request: pytest.FixtureRequest) -> str:
+    """The storages that Trellis runs on, or others where a module asks for all (`ALL_STORES`)."""
+    return str(getattr(request, "param", "units"))
+
+
+@pytest.fixture(scope="module")
+def stores(stores_name: str) -> Stores:
+    """On tables: those of workspaces that keep their graph in Apache AGE are told by the workspace."""
+    return STOCK if stores_name == "stock" else UNITS
+
+
+@pytest.fixture(scope="module")
+def graph_store(stores_name: str) -> GraphStoreName:
+    return "age" if stores_name == "age" else "table"
 
 
 @pytest.fixture(scope="module")
@@ -57,24 +69,29 @@ def entities(pool: EngineDatabase, instances: InstancePool, stores: Stores) -> G
     return GraphEntities(pool, instances, Writes(stores))
 
 
-BOTH_STORES = pytest.mark.parametrize("stores", ["units", "stock"], indirect=True)
+ALL_STORES = pytest.mark.parametrize(
+    "stores_name", ["units", "stock", pytest.param("age", marks=pytest.mark.age)], indirect=True
+)
+OURS_AND_AGE = pytest.mark.parametrize(
+    "stores_name", ["units", pytest.param("age", marks=pytest.mark.age)], indirect=True
+)
 LEASE = "UPDATE workspace_leases SET owner = :owner, expires_at = now() + interval '1 hour' WHERE workspace_id = :id"
 
 
-async def make_corpus(tenancy: Tenancy, **profile: object) -> Corpus:
-    workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
+async def make_corpus(tenancy: Tenancy, graph_store: GraphStoreName = "table", **profile: object) -> Corpus:
+    workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"), graph_store=graph_store)
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         number = await session.scalar(text("SELECT number FROM workspaces WHERE id = :id"), {"id": workspace_id})
         await session.execute(text(LEASE), {"id": workspace_id, "owner": OWNER})
     assert isinstance(number, int)
-    return Corpus.of(tenancy.database, tenancy.tenant_id, workspace_id, number, **profile)
+    return Corpus.of(tenancy.database, tenancy.tenant_id, workspace_id, number, graph_store, **profile)
 
 
 @pytest.fixture
-async def corpus(tenancy: Tenancy) -> Corpus:
-    return await make_corpus(tenancy)
+async def corpus(tenancy: Tenancy, graph_store: GraphStoreName) -> Corpus:
+    return await make_corpus(tenancy, graph_store)
 
 
 @pytest.fixture
-async def other_corpus(other_tenancy: Tenancy) -> Corpus:
-    return await make_corpus(other_tenancy)
+async def other_corpus(other_tenancy: Tenancy, graph_store: GraphStoreName) -> Corpus:
+    return await make_corpus(other_tenancy, graph_store)

@@ -20,6 +20,7 @@ from app.retrieval.contract import (
     ChunkOutcome,
     ChunkText,
     EngineWorkspace,
+    GraphStoreName,
     IndexProfile,
     Lease,
     VersionChunks,
@@ -158,13 +159,19 @@ class Corpus:
 
     @classmethod
     def of(
-        cls, database: Database, tenant_id: TenantId, workspace_id: WorkspaceId, number: int, **profile: object
+        cls,
+        database: Database,
+        tenant_id: TenantId,
+        workspace_id: WorkspaceId,
+        number: int,
+        graph_store: GraphStoreName = "table",
+        **profile: object,
     ) -> "Corpus":
         return cls(
             database,
             tenant_id,
             EngineWorkspace(
-                ref=WorkspaceRef(tenant_id, workspace_id, number),
+                ref=WorkspaceRef(tenant_id, workspace_id, number, graph_store),
                 profile=replace(IndexProfile(), **profile),  # type: ignore[arg-type]
                 embedding=WordEmbedding(),
                 vector_suffix=SUFFIX,

@@ -6,12 +6,13 @@ from app.retrieval.contract import SearchRequest
 from app.retrieval.entity_contract import EntityNotFound, InvalidMerge, MergeRequest
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
-from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.search import GraphSearch
-from tests.retrieval.lightrag.conftest import BOTH_STORES
+from tests.retrieval.lightrag.conftest import ALL_STORES
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore, records
+from tests.retrieval.lightrag.stored_graph import graph_edges, graph_nodes
 
-pytestmark = BOTH_STORES
+pytestmark = ALL_STORES
 
 HOSTILE = [
     r"classes\resource\spring\x.xml",
@@ -37,10 +38,9 @@ async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChu
 
 
 async def snapshot(pool: EngineDatabase, corpus: Corpus) -> list[object]:
-    with inside(corpus.workspace.ref):
-        nodes = await pool.fetch("SELECT id, properties::text FROM lightrag_graph_nodes ORDER BY id")
-        edges = await pool.fetch("SELECT src_id, tgt_id, properties::text FROM lightrag_graph_edges ORDER BY 1, 2")
-    return [*map(tuple, nodes), *map(tuple, edges)]
+    nodes = await graph_nodes(pool, corpus.workspace.ref)
+    edges = await graph_edges(pool, corpus.workspace.ref)
+    return [*sorted(nodes.items()), *sorted(edges.items())]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -132,8 +132,7 @@ async def test_related_entities_merge_without_a_relation_to_themselves(
     await ingest(index, corpus, "Ann Reed met Annie Reed in Porto.")
     merged = await entities.merge(corpus.workspace, MergeRequest(("Annie Reed",), "Ann Reed"), corpus.lease)
     assert [(found.source, found.target) for found in merged.relations] == [("Ann Reed", "Porto")]
-    with inside(corpus.workspace.ref):
-        assert await pool.fetch("SELECT 1 FROM lightrag_graph_edges WHERE src_id = tgt_id") == []
+    assert all(source != target for source, target in await graph_edges(pool, corpus.workspace.ref))
     result = await search.search(corpus.workspace, SearchRequest("Annie Reed in Porto", "local"))
     assert "Ann Reed" in {found.name for found in result.entities}
 
@@ -174,7 +173,7 @@ async def test_an_alias_that_stood_alone_keeps_nothing_of_a_removed_document(
     await index.remove(corpus.workspace, first.version_id, corpus.lease)
     found = await entities.get(corpus.workspace, "Ann Reed")
     assert "quartz" not in found.description
-    if index.is_atomic:
+    if index.is_atomic(corpus.workspace.ref):
         # LightRAG's own storages know no aliases.
         assert found.description == "Annie Reed knows basalt."
     assert "quartz" not in str(await snapshot(pool, corpus))

@@ -5,13 +5,14 @@ import pytest
 from app.errors import Unavailable
 from app.providers.contract import ModelNonsense, ModelUnavailable, Purpose
 from app.retrieval.contract import ChunkOutcome, GraphWriteFailed
-from app.retrieval.lightrag.graph_store import GraphStore
+from app.retrieval.lightrag.graphs import graph_store
 from app.retrieval.lightrag.index import GraphWriter
-from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace
-from tests.retrieval.lightrag.conftest import BOTH_STORES
+from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
+from tests.retrieval.lightrag.conftest import ALL_STORES
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore, records
+from tests.retrieval.lightrag.stored_graph import graph_nodes
 
-pytestmark = BOTH_STORES
+pytestmark = ALL_STORES
 
 ORBIT = "Ada Marsh founded Orbit Works in Lisbon."
 RIVAL = "Orbit Works competes with Tall Pine over harbour cranes."
@@ -26,15 +27,14 @@ async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChu
 
 
 async def nodes(pool: EngineDatabase, corpus: Corpus) -> dict[str, str]:
-    with engine_workspace(corpus.workspace.ref.engine_name):
-        rows = await pool.fetch("SELECT id, properties->>'description' AS said FROM lightrag_graph_nodes")
-    return {row["id"]: row["said"] for row in rows}
+    found = await graph_nodes(pool, corpus.workspace.ref)
+    return {name: properties["description"] for name, properties in found.items()}
 
 
 async def traces(pool: EngineDatabase, corpus: Corpus, version: VersionChunks) -> dict[str, int]:
-    name = corpus.workspace.ref.engine_name
-    with engine_workspace(name):
-        return await GraphStore(pool, name, corpus.workspace.vector_suffix).traces(str(version.version_id))
+    with inside(corpus.workspace.ref):
+        store = graph_store(pool, corpus.workspace.ref, corpus.workspace.vector_suffix)
+        return await store.traces(str(version.version_id))
 
 
 async def test_insert_merges_what_was_extracted_and_asks_the_model_no_more(

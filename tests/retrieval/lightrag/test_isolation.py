@@ -10,15 +10,17 @@ import pytest
 from sqlalchemy import text
 
 from app.db.session import Database
-from app.retrieval.contract import GRAPH_MODES, SearchRequest
+from app.retrieval.contract import GRAPH_MODES, GraphStoreName, SearchRequest
 from app.retrieval.entity_contract import EntityNotFound
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
+from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.search import GraphSearch
 from app.settings import Settings
 from tests.factories import Tenancy
-from tests.retrieval.lightrag.conftest import make_corpus
+from tests.retrieval.lightrag.conftest import OURS_AND_AGE, make_corpus
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore
+from tests.retrieval.lightrag.stored_graph import graph_edges, graph_nodes
 from tests.retrieval.lightrag.test_search import everything
 
 TABLES = {
@@ -29,8 +31,6 @@ TABLES = {
     "lightrag_full_relations": "id",
     "lightrag_entity_chunks": "chunk_ids::text",
     "lightrag_relation_chunks": "chunk_ids::text",
-    "lightrag_graph_nodes": "properties::text",
-    "lightrag_graph_edges": "properties::text",
     "lightrag_llm_cache": "chunk_id",
     f"lightrag_vdb_chunks_{SUFFIX}": "full_doc_id",
     f"lightrag_vdb_entity_{SUFFIX}": "chunk_ids::text",
@@ -51,6 +51,7 @@ async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChu
     return version
 
 
+@OURS_AND_AGE
 @pytest.mark.parametrize("mode", GRAPH_MODES)
 async def test_a_marker_of_one_workspace_is_never_seen_from_another(
     index: GraphWriter,
@@ -73,8 +74,9 @@ async def test_a_marker_of_one_workspace_is_never_seen_from_another(
             await entities.get(mine.workspace, f"Zyxomma {foreign}")
 
 
+@OURS_AND_AGE
 async def test_two_workspaces_written_at_once_keep_their_rows_apart(
-    index: GraphWriter, corpus: Corpus, other_corpus: Corpus, owner_database: Database
+    index: GraphWriter, pool: EngineDatabase, corpus: Corpus, other_corpus: Corpus, owner_database: Database
 ) -> None:
     versions: dict[str, list[str]] = {}
     for number in range(10):
@@ -91,13 +93,17 @@ async def test_two_workspaces_written_at_once_keep_their_rows_apart(
             found = " ".join(filter(None, await session.scalars(statement, {"workspace": own})))
             assert all(version in found for version in versions[own]), table
             assert not any(version in found for version in versions[foreign]), table
+    for graph in (await graph_nodes(pool, corpus.workspace.ref), await graph_edges(pool, corpus.workspace.ref)):
+        assert all(version in str(graph) for version in versions[own])
+        assert not any(version in str(graph) for version in versions[foreign])
 
 
+@OURS_AND_AGE
 @pytest.mark.parametrize("names", AWKWARD)
 async def test_names_that_look_alike_are_separate_graphs(
-    index: GraphWriter, entities: GraphEntities, tenancy: Tenancy, names: tuple[str, ...]
+    index: GraphWriter, entities: GraphEntities, tenancy: Tenancy, graph_store: GraphStoreName, names: tuple[str, ...]
 ) -> None:
-    corpora = [await make_corpus(tenancy) for _ in names]
+    corpora = [await make_corpus(tenancy, graph_store) for _ in names]
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         for corpus, name in zip(corpora, names, strict=True):
             await session.execute(
@@ -111,6 +117,7 @@ async def test_names_that_look_alike_are_separate_graphs(
         assert [entity.name for entity in listed] == [f"Only Here{number}"]
 
 
+@OURS_AND_AGE
 async def test_twenty_inserts_one_after_another_on_one_loop(
     index: GraphWriter, search: GraphSearch, corpus: Corpus
 ) -> None:

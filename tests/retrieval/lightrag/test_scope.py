@@ -5,15 +5,17 @@ import asyncio
 import pytest
 
 from app.providers.contract import Purpose
-from app.retrieval.contract import VersionChunks
-from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
+from app.retrieval.contract import GraphStoreName, VersionChunks
+from app.retrieval.lightrag import graphs
+from app.retrieval.lightrag.graph_store import ANSWERS
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from tests.factories import Tenancy
-from tests.retrieval.lightrag.conftest import BOTH_STORES, make_corpus
+from tests.retrieval.lightrag.conftest import ALL_STORES, make_corpus
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, ignore
+from tests.retrieval.lightrag.stored_graph import graph_nodes
 
-pytestmark = BOTH_STORES
+pytestmark = ALL_STORES
 
 TOWNS = [f"Town {letter}x" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
 
@@ -42,9 +44,9 @@ async def cut_off_at_the_models(index: GraphWriter, corpus: Corpus, version: Ver
 
 
 async def test_summaries_that_are_under_way_are_called_off_and_no_other_is_asked_for(
-    index: GraphWriter, tenancy: Tenancy
+    index: GraphWriter, tenancy: Tenancy, graph_store: GraphStoreName
 ) -> None:
-    corpus = await make_corpus(tenancy, summary_after_fragments=2)
+    corpus = await make_corpus(tenancy, graph_store, summary_after_fragments=2)
     version = await extracted(index, corpus)
     await cut_off_at_the_models(index, corpus, version)
     assert corpus.chat.waiting == 0
@@ -52,19 +54,16 @@ async def test_summaries_that_are_under_way_are_called_off_and_no_other_is_asked
 
 
 async def test_what_a_cut_off_insert_left_can_be_removed_for_good(
-    index: GraphWriter, pool: EngineDatabase, tenancy: Tenancy
+    index: GraphWriter, pool: EngineDatabase, tenancy: Tenancy, graph_store: GraphStoreName
 ) -> None:
-    corpus = await make_corpus(tenancy, summary_after_fragments=2)
+    corpus = await make_corpus(tenancy, graph_store, summary_after_fragments=2)
     version = await extracted(index, corpus)
     await cut_off_at_the_models(index, corpus, version)
     await index.remove(corpus.workspace, version.version_id, corpus.lease, keep_answers=True)
     with inside(corpus.workspace.ref):
-        traces = await GraphStore(pool, corpus.workspace.ref.engine_name, SUFFIX).traces(str(version.version_id))
-        (nodes,) = await pool.fetch("SELECT count(*) AS n FROM lightrag_graph_nodes")
+        traces = await graphs.graph_store(pool, corpus.workspace.ref, SUFFIX).traces(str(version.version_id))
     assert set(traces) == {ANSWERS}
-    assert nodes["n"] == 0
+    assert await graph_nodes(pool, corpus.workspace.ref) == {}
     await index.insert(corpus.workspace, version, corpus.lease)
     assert corpus.chat.count(Purpose.EXTRACT) == len(version.chunks)
-    with inside(corpus.workspace.ref):
-        (nodes,) = await pool.fetch("SELECT count(*) AS n FROM lightrag_graph_nodes")
-    assert nodes["n"] == len(TOWNS) + 1  # and the person
+    assert len(await graph_nodes(pool, corpus.workspace.ref)) == len(TOWNS) + 1  # and the person

@@ -9,7 +9,10 @@ from app.retrieval.contract import GRAPH_MODES, Keywords, PassageRow, SearchRequ
 from app.retrieval.lazy.index import ConceptIndex
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.search import GraphSearch, chunk_of
+from tests.retrieval.lightrag.conftest import OURS_AND_AGE
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore
+
+pytestmark = OURS_AND_AGE
 
 ORBIT = "Ada Marsh founded Orbit Works in Lisbon."
 RIVAL = "Orbit Works competes with Tall Pine over harbour cranes."
@@ -185,6 +188,7 @@ async def test_budgets_of_the_graph_leave_the_passages(index: GraphWriter, searc
     assert result.passages
 
 
+@pytest.mark.usefixtures("stores_name")
 def test_ids_that_are_not_ours_are_no_chunks() -> None:
     assert chunk_of("chunk-5f3a") is None
     assert chunk_of("dup-chunk-001") is None

@@ -34,7 +34,7 @@ from app.domain.workspaces.errors import (
 )
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import ModelDefaults, WorkspaceDraft, WorkspaceService
-from app.retrieval.contract import UnknownMode
+from app.retrieval.contract import GraphStoreUnavailable, UnknownMode
 
 router = APIRouter(prefix="/v1/workspaces", tags=["workspaces"])
 
@@ -56,18 +56,20 @@ ServiceDep = Annotated[WorkspaceService, Depends(workspace_service)]
         201: {"headers": {"Location": {"description": "The workspace.", "schema": {"type": "string"}}}},
         **problems(
             RoleRequired, KeyBoundToWorkspace, WorkspaceExists, UnknownModel, UnknownMode,
-            ModeNeedsEngine,
+            ModeNeedsEngine, GraphStoreUnavailable,
         ),
     },
 )  # fmt: skip
 async def create_workspace(
-    wanted: WorkspaceCreate, _: TenantAdmin, service: ServiceDep, response: Response
+    wanted: WorkspaceCreate, _: TenantAdmin, service: ServiceDep, container: ContainerDep, response: Response
 ) -> WorkspaceRead:
     """A corpus of its own: nothing in it is ever seen from another one."""
+    await container.graph.stores.require_available(wanted.graph_store)
     record = await service.create(
         WorkspaceDraft(
             name=wanted.name,
             engines=tuple(wanted.engines),
+            graph_store=wanted.graph_store,
             default_mode=wanted.default_mode,
             settings=wanted.settings,
             embedding_model=wanted.embedding_model,

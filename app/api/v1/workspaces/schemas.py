@@ -4,19 +4,20 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.api.fields import Body, Name
 from app.api.pagination import Page
 from app.domain.workspaces.repository import WorkspaceRecord
 from app.domain.workspaces.settings import WorkspaceSettings
-from app.retrieval.contract import Engine
+from app.retrieval.contract import Engine, GraphStoreName
 
 EXAMPLE_ID = "1f0f8f5a-3c44-4d6e-9a59-0a6c1f4b2d11"
 EXAMPLE: dict[str, Any] = {
     "id": EXAMPLE_ID,
     "name": "Handbooks",
     "engines": ["lazy", "graph"],
+    "graph_store": "table",
     "default_mode": "mix",
     "settings": WorkspaceSettings().model_dump(mode="json"),
     "embedding_model": "offline-use",
@@ -56,12 +57,21 @@ class WorkspaceCreate(Body):
     engines: Annotated[list[Engine], AfterValidator(_engines)] = Field(
         default=["lazy"], description="`lazy` indexes without a language model; `graph` adds the knowledge graph."
     )
+    graph_store: GraphStoreName = Field(
+        default="table", description="Where the graph is kept: `table`, or `age` where Apache AGE is installed."
+    )
     default_mode: str | None = Field(
         default=None, max_length=40, description="Mode of queries that name none; `mix` with the graph, else `lazy`."
     )
     settings: WorkspaceSettings = WorkspaceSettings()
     embedding_model: str | None = Field(default=None, max_length=200, description="A model of `GET /v1/models`.")
     chat_model: str | None = Field(default=None, max_length=200, description="A model of `GET /v1/models`.")
+
+    @model_validator(mode="after")
+    def _refuse_a_store_without_a_graph(self) -> Self:
+        if self.graph_store != "table" and "graph" not in self.engines:
+            raise ValueError("graph_store needs the engine 'graph'")
+        return self
 
 
 class WorkspaceUpdate(Body):
@@ -87,6 +97,7 @@ class WorkspaceRead(BaseModel):
     id: UUID
     name: str
     engines: list[Engine]
+    graph_store: GraphStoreName
     default_mode: str
     settings: WorkspaceSettings
     embedding_model: str

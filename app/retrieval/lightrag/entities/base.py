@@ -8,6 +8,7 @@ from app.retrieval.entity_contract import EntityNotFound
 from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.edit_store import EditStore
 from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.lightrag.graphs import support_store
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.names import engine_name
 from app.retrieval.lightrag.pool import EngineDatabase, inside
@@ -24,7 +25,7 @@ class EntityOperations:
         self._writes = writes
 
     def _support(self, workspace: EngineWorkspace) -> SupportStore:
-        return SupportStore(self._database, workspace.ref, include_partial=True)
+        return support_store(self._database, workspace.ref, include_partial=True)
 
     def _aliases(self, workspace: EngineWorkspace) -> AliasStore:
         return AliasStore(self._database, workspace.ref)

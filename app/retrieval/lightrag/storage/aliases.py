@@ -184,7 +184,11 @@ def current_names() -> NameResolver | None:
 def forgetting(ref: WorkspaceRef, names: Iterable[str]) -> Statement:
     """The statement that drops the spellings of those of these entities that are gone."""
     keys = sorted({entity_key(name) for name in names})
-    return Statement(_FORGET, (ref.tenant_id, ref.workspace_id, keys, ref.engine_name))
+    # In another store the nodes are out of this statement's reach; LightRAG keeps the chunks of each in step.
+    forget = (
+        _FORGET if ref.graph_store == "table" else _FORGET.replace("lightrag_graph_nodes", "lightrag_entity_chunks")
+    )
+    return Statement(forget, (ref.tenant_id, ref.workspace_id, keys, ref.engine_name))
 
 
 async def _parsed(answer: str) -> Extraction:

@@ -1,0 +1,94 @@
+"""Moves a workspace's graph to another store while it is asked and written: copied first, switched under its lease, then given up."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.db.session import Database
+from app.domain.ingestion.leases import WorkspaceLeases, confirm
+from app.domain.ingestion.repository import IngestionRepository
+from app.domain.workspaces.errors import ModeNeedsEngine
+from app.domain.workspaces.opening import WorkspaceOpener
+from app.domain.workspaces.repository import WorkspaceRepository
+from app.domain.workspaces.service import refuse_deleting
+from app.retrieval.contract import EngineWorkspace, GraphMoves, GraphStoreName, GraphStores
+
+# Copies without the lease, until what is left is small: writers wait for the last one.
+PASSES = 5
+SMALL = 500
+LEASE_WAIT_SECONDS = 120.0
+# A query that began before the switch still reads the old store.
+DRAIN_SECONDS = 30.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """`rows` were compared one by one; 0 where the graph had been moved already."""
+
+    rows: int
+
+
+class GraphMove:
+    """One workspace at a time. Broken off anywhere it is begun again and goes on with what is left."""
+
+    def __init__(
+        self,
+        database: Database,
+        workspaces: WorkspaceOpener,
+        leases: WorkspaceLeases,
+        stores: GraphStores,
+        moves: GraphMoves,
+    ) -> None:
+        self._database = database
+        self._workspaces = workspaces
+        self._leases = leases
+        self._stores = stores
+        self._moves = moves
+
+    async def run(
+        self,
+        tenant_id: UUID,
+        workspace_id: UUID,
+        to: GraphStoreName,
+        say: Say,
+        *,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> Moved:
+        """Raises WorkspaceNotFound, WorkspaceDeleting, GraphStoreUnavailable, WorkspaceBusy or a conflict of the copy."""
+        await self._stores.require_available(to)
+        workspace = await self._open(tenant_id, workspace_id)
+        before: GraphStoreName = "table" if to == "age" else "age"
+        rows = 0
+        if workspace.ref.graph_store != to:
+            rows = await self._move(workspace, to, say)
+            say(f"{rows} rows are equal in both; the workspace uses {to} now")
+            await asyncio.sleep(drain_seconds)
+            workspace = await self._open(tenant_id, workspace_id)
+        await self._moves.give_up(workspace, before)
+        return Moved(rows)
+
+    async def _open(self, tenant_id: UUID, workspace_id: UUID) -> EngineWorkspace:
+        async with self._database.tenant(tenant_id) as session:
+            record = await WorkspaceRepository(session).get(workspace_id)
+        refuse_deleting(record.row)
+        if "graph" not in record.row.engines:
+            raise ModeNeedsEngine("The workspace has no graph to move.", engine="graph")
+        return await self._workspaces.engine_workspace(record)
+
+    async def _move(self, workspace: EngineWorkspace, to: GraphStoreName, say: Say) -> int:
+        for number in range(1, PASSES + 1):
+            changed = await self._moves.copy(workspace, to)
+            say(f"pass {number}: {changed} rows changed")
+            if changed <= SMALL:
+                break
+        async with self._leases.hold(workspace.ref, wait_seconds=LEASE_WAIT_SECONDS) as lease:
+            await self._moves.copy(workspace, to)
+            rows = await self._moves.verify(workspace, to)
+            async with self._database.tenant(workspace.ref.tenant_id) as session:
+                await confirm(session, lease)
+                await WorkspaceRepository(session).move_graph(workspace.ref.workspace_id, to)
+                await IngestionRepository(session).bump_corpus(workspace.ref.workspace_id)
+        return rows
