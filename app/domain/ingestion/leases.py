@@ -23,7 +23,8 @@ from app.retrieval.contract import Lease, LeaseLost, WorkspaceBusy, WorkspaceRef
 
 logger = structlog.stdlib.get_logger(__name__)
 
-POLL_SECONDS = 0.1
+# Between two questions whether the lease is free, longer each time: another process writes for a moment, or for long.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 0.4
 LOCK_WAIT_MS = 1000
 
 # What the holder does in the transaction that takes the lease, or in the one that gives it back.
@@ -133,10 +134,12 @@ class WorkspaceLeases:
 
     async def _wait(self, ref: WorkspaceRef, wait_seconds: float, opening: Step | None) -> Lease:
         deadline = asyncio.get_running_loop().time() + wait_seconds
+        pause = FIRST_PAUSE_SECONDS
         while (lease := await self.take(ref, opening)) is None:
             if asyncio.get_running_loop().time() >= deadline:
                 raise _busy()
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         return lease
 
     async def _release(self, lease: Lease, line: _Line, closing: Step | None) -> None:
