@@ -20,6 +20,7 @@ from lightrag.utils import EmbeddingFunc
 
 from app.bootstrap import Container, open_container
 from app.retrieval.contract import EngineWorkspace, Keywords, SearchRequest
+from app.retrieval.lightrag import search
 from app.retrieval.lightrag.tokenizer import engine_tokenizer
 from app.settings import Settings
 from bench.sidebyside.model import DIMENSION
@@ -103,15 +104,17 @@ class StockAsker:
 class _Judged:
     """Notes the chunks that the last search took for trusted, before their passages are ranked and cut."""
 
-    def __init__(self, search: Any) -> None:
+    def __init__(self) -> None:
         self.chunks: list[Any] = []
-        self._judge = search._judge
-        search._judge = self
+        view: Any = search._View
+        retrieve = view.retrieve
 
-    async def __call__(self, *arguments: Any) -> Any:
-        judged = await self._judge(*arguments)
-        self.chunks = list(judged.passages)
-        return judged
+        async def noting(*arguments: Any) -> Any:
+            judged = await retrieve(*arguments)
+            self.chunks = list(judged.passages)
+            return judged
+
+        view.retrieve = noting
 
 
 class ProductAsker:
@@ -120,7 +123,7 @@ class ProductAsker:
     def __init__(self, container: Container, workspace: EngineWorkspace) -> None:
         self._container = container
         self._workspace = workspace
-        self._judged = _Judged(container.graph.search)
+        self._judged = _Judged()
 
     @classmethod
     async def open(cls, job: dict[str, str], stack: AsyncExitStack) -> "ProductAsker":
