@@ -10,6 +10,7 @@ from fastapi_offline import FastAPIOffline
 from app.api.access import access_of_routes
 from app.api.health import router as health
 from app.api.idempotency import install_idempotency
+from app.api.metrics import router as metrics
 from app.api.middleware import BodyLimit, RequestContext
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
@@ -63,10 +64,11 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "usage", "description": "What model calls cost, and what of the plan is used."},
             {"name": "audit", "description": "Who changed what."},
             {"name": "operators", "description": "Tenants, for those who run the installation."},
-            {"name": "health", "description": "For load balancers."},
+            {"name": "health", "description": "For load balancers, and for Prometheus."},
         ],
     )  # fmt: skip
     app.include_router(health)
+    app.include_router(metrics)
     app.include_router(v1)
     app.include_router(operators)
     app.include_router(plans)

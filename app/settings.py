@@ -33,6 +33,7 @@ class Settings(BaseSettings):
     environment: Literal["development", "production"] = "development"
     secret_key: SecretStr = SecretStr(DEVELOPMENT_SECRET)
     operator_secret: SecretStr | None = Field(default=None, description="Opens `/v1/admin`; without it that is closed.")
+    metrics_token: SecretStr | None = Field(default=None, description="Opens `/metrics`; without it that is closed.")
     trusted_proxies: str = Field(default="", description="Networks whose X-Forwarded-For is believed, by comma.")
     oidc_issuer: str | None = Field(default=None, description="Accept tokens of this issuer beside API keys.")
     oidc_audience: str | None = None
@@ -98,6 +99,10 @@ class Settings(BaseSettings):
         default=1000, ge=0, description="Relations that a merge or its undoing touches at most while its caller waits."
     )
     worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
+    worker_metrics_port: int | None = Field(
+        default=None, ge=1, le=65535, description="Where each worker tells its metrics; none: nowhere."
+    )
+    worker_metrics_host: str = "127.0.0.1"
     shutdown_grace_seconds: float = Field(default=20, ge=0)
     default_chat_model: str = "offline-extractor"
     default_embedding_model: str = "offline-use"

@@ -74,5 +74,5 @@ def _set_up_logging(**_: Any) -> None:
 @signals.celeryd_init.connect
 def _load_tasks(**_: Any) -> None:
     # Only a worker needs the tasks and all that they import; beat starts in a fraction of the time and memory.
-    for module in ("workers.tasks.ingestion", "workers.tasks.upkeep", "workers.shutdown"):
+    for module in ("workers.tasks.ingestion", "workers.tasks.upkeep", "workers.shutdown", "workers.metrics"):
         app.loader.import_task_module(module)

@@ -21,6 +21,7 @@ from app.domain.ingestion.history_repository import REASONS
 from app.domain.tenants.records import Role
 from app.domain.workspaces.settings import WorkspaceSettings
 from app.main import create_app
+from app.metrics import declared
 from app.parsing.formats import ACCEPTED
 from app.retrieval.contract import MODES
 from app.settings import Settings
@@ -89,6 +90,14 @@ def test_every_status_and_role_is_explained() -> None:
 
 def test_every_format_is_listed_with_its_extensions() -> None:
     assert column(page("formats.md"), "extensions") == [name for each in ACCEPTED for name in each.extensions]
+
+
+def test_every_metric_is_explained_with_its_type_and_labels() -> None:
+    told = [
+        (row["metric"], row["type"], tuple(re.findall(r"\w+", row["labels"])))
+        for row in rows(page("operations.md"), "metric", "type", "labels")
+    ]
+    assert told == [(name, kind, tuple(labels)) for name, kind, labels in declared()]
 
 
 def test_every_route_is_listed() -> None:

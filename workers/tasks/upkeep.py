@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from app.bootstrap import Worker
 from app.db.session import CONNECTION_ERRORS
 from app.errors import Unavailable
+from app.metrics import UPKEEP_RUNS
 from workers import runtime
 from workers.celery_app import app, settings
 from workers.schedule import EXPIRE, SEND_WEBHOOKS, SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
@@ -27,10 +28,13 @@ UPKEEP: Mapping[str, Callable[[Worker], Coroutine[Any, Any, object]]] = {
 
 def keep_up(task: Task) -> None:
     """The body of them all."""
+    outcome = "done"
     try:
         runtime.current(settings).run(UPKEEP[task.name])
     except* (*CONNECTION_ERRORS, RedisError, Unavailable) as errors:
+        outcome = "skipped"
         logger.warning("upkeep_skipped", task=task.name, error_type=type(errors.exceptions[0]).__name__)
+    UPKEEP_RUNS.labels(task.name, outcome).inc()
 
 
 for name in UPKEEP:

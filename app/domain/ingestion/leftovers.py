@@ -20,6 +20,7 @@ from app.db.session import Database
 from app.domain.ingestion.purge_repository import StaleWork
 from app.domain.ingestion.sweeper import SweepReport
 from app.jobs import PurgeUnownedVersion, enqueue
+from app.metrics import count_sweep
 from app.parsing.service import SCRATCH_PREFIXES
 from app.retrieval.contract import GraphIndex
 
@@ -49,6 +50,8 @@ class LeftoverSweeper:
         found["upload"] = await self._blobs.remove_unfinished(self._age, is_dry_run=is_dry_run)
         found["scratch"] = await asyncio.to_thread(_remove_scratch, self._age, is_dry_run)
         handled: Mapping[str, int] = dict.fromkeys(KINDS, 0) if is_dry_run else found
+        if not is_dry_run:
+            count_sweep(found, handled)
         if sum(handled.values()):
             logger.warning("leftovers_removed", **{kind: count for kind, count in handled.items() if count})
         return SweepReport(found, handled)

@@ -27,6 +27,7 @@ from app.jobs import (
     PurgeWorkspace,
     enqueue,
 )
+from app.metrics import count_sweep
 from app.settings import Settings
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -80,6 +81,8 @@ class Sweeper:
         for tenant_id, jobs in by_tenant.items():
             await self._send(tenant_id, jobs)
         report = SweepReport(_by_kind(stale), _by_kind(sent))
+        if not is_dry_run:
+            count_sweep(report.found, report.handled)
         if sent:
             kinds = {kind: count for kind, count in report.handled.items() if count}
             logger.info("jobs_sent_again", jobs=report.total, stale=len(stale), **kinds)

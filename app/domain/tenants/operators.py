@@ -16,11 +16,16 @@ class InvalidOperatorSecret(Unauthenticated):
 
 
 def verify_operator(presented: str, secret: SecretStr | None) -> None:
-    """Raises InvalidOperatorSecret. Takes the same time whatever is presented, and where there is no secret."""
+    """Raises InvalidOperatorSecret."""
+    if not matches_secret(presented, secret):
+        raise InvalidOperatorSecret("Send the operator's secret as `Authorization: Bearer …`.")
+
+
+def matches_secret(presented: str, secret: SecretStr | None) -> bool:
+    """Takes the same time whatever is presented; nothing matches where there is no secret."""
     expected = secret.get_secret_value() if secret is not None else ""
     # Digests have one length, so that nothing can be told from how long the comparison takes.
     matches = hmac.compare_digest(
         sha256(presented.encode(errors="surrogatepass")).digest(), sha256(expected.encode()).digest()
     )
-    if not matches or not expected:
-        raise InvalidOperatorSecret("Send the operator's secret as `Authorization: Bearer …`.")
+    return matches and bool(expected)
