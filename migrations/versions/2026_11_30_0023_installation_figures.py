@@ -4,8 +4,8 @@ from alembic import op
 
 from app.db.policies import APP_ROLE
 
-revision = "0022"
-down_revision = "0021"
+revision = "0023"
+down_revision = "0022"
 branch_labels = None
 depends_on = None
 
