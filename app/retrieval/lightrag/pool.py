@@ -7,7 +7,7 @@ travels in a context variable; without one all tables look empty.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -286,7 +286,8 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         """Give a connection back; asyncpg's own way to end a transaction that is open reports it as a fault."""
         try:
             if not connection.is_closed() and connection.is_in_transaction():
-                await connection.execute("ROLLBACK")
+                with suppress(*LOST_CONNECTION):
+                    await connection.execute("ROLLBACK")
         finally:
             await self.pool.release(connection)
 
