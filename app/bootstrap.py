@@ -4,6 +4,7 @@ The API and the workers open the same container; closing it gives back every con
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from app.db.session import Database
 from app.domain.entities.changes import EntityChanges
 from app.domain.entities.service import EntityService
 from app.domain.events.delivery import WebhookSender
+from app.domain.ingestion.figures import InstallationFigures
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.leftovers import LeftoverSweeper
 from app.domain.ingestion.moving import GraphMove
@@ -65,6 +67,7 @@ class Container:
     tokens: TokenVerifier | None
     rates: RequestRates
     parser: FileParser
+    figures: InstallationFigures
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities, self.leases)
@@ -155,6 +158,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             concepts=lazy,
             tokens=_token_verifier(settings, database, issuer_client),
             rates=RequestRates(redis),
+            figures=InstallationFigures(database, lambda queue: _messages_waiting(redis, queue)),
             parser=await stack.enter_async_context(aclosing(FileParser())),
         )
 
@@ -224,10 +228,11 @@ async def _messages_waiting_or_none(redis: Redis, queue: str) -> int:
         return 0
 
 
-def webhook_client() -> httpx.AsyncClient:
-    """For addresses of customers. A connection serves one request: a kept one would be found again by its address,
+def webhook_client(authorities: ssl.SSLContext | None = None) -> httpx.AsyncClient:
+    """For addresses of customers, which `authorities` vouch for, or the public ones. A connection serves one request: a kept one would be found again by its address,
     whatever name its certificate was checked for."""
     return httpx.AsyncClient(
+        verify=authorities or True,
         follow_redirects=False,
         trust_env=False,
         timeout=WEBHOOK_SOCKET_SECONDS,
