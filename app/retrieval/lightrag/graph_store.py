@@ -7,7 +7,7 @@ import numpy as np
 
 from app.db.vector_tables import DimensionMismatch
 from app.errors import Conflict
-from app.retrieval.contract import GraphStoreChanged, Statement, Vector, WorkspaceRef
+from app.retrieval.contract import GraphStoreChanged, GraphStoreName, Statement, Vector, WorkspaceRef
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.reads import Reads
 
@@ -175,13 +175,13 @@ async def check_vector_tables(database: EngineDatabase, suffix: str, dimension: 
             )
 
 
-async def require_store(database: Reads, ref: WorkspaceRef) -> None:
+async def require_store(database: Reads, ref: WorkspaceRef, store: GraphStoreName) -> None:
     """Under the lease a graph does not move: what was opened before it was taken may be out of date.
 
     Raises `GraphStoreChanged`.
     """
     rows = await database.fetch(_STORE_NOW, ref.tenant_id, ref.workspace_id)
-    if rows and rows[0]["graph_store"] != ref.graph_store:
+    if rows and rows[0]["graph_store"] != store:
         raise GraphStoreChanged("the workspace's graph has moved to another store; try again")
 
 

@@ -132,6 +132,11 @@ class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
             await self.execute(_ENTER, fence.workspace, fence.tenant_id)
         self.fence = fence
 
+    def lose_track(self) -> None:
+        """What was set in a transaction that ends now may be taken back by it."""
+        if self.fence != _fence.get():
+            self.fence = ANYWHERE
+
 
 class _FencedConnection(OneConnection):
     """Each statement inside the fence of the task that asks."""
@@ -259,8 +264,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             yield _FencedConnection(connection)
         finally:
             # The end of the transaction takes back what was set in it.
-            if connection.fence != _fence.get():
-                connection.fence = ANYWHERE
+            connection.lose_track()
             await self._end(connection)
 
     async def _begin(self, first: str) -> Any:

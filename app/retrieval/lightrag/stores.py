@@ -71,8 +71,10 @@ class Writes:
     async def run(self, rag: Any, lease: Lease, operation: Operation, *, lookup: VectorLookup | None = None) -> None:
         """Waits for its turn. Raises `UnitTooLarge`, `GraphStoreChanged`, and what the operation raises."""
         async with self._slots:
-            await require_store(rag.doc_status.db, lease.ref)
-            await stores_of(lease.ref, self._stores).run(rag, lease, operation, self._limits, lookup)
+            # Whoever holds a lease need not know where the graph is; the instance was made for one place.
+            stores = AGE if rag.graph_storage == AGE.graph else self._stores
+            await require_store(rag.doc_status.db, lease.ref, "age" if stores is AGE else "table")
+            await stores.run(rag, lease, operation, self._limits, lookup)
 
 
 class MigratedGraphStorage(PGTableGraphStorage):  # type: ignore[misc]
