@@ -20,6 +20,9 @@ from app.aside import Aside
 from app.blobs.store import BlobStore
 from app.db.session import Database
 from app.domain.entities.changes import EntityChanges
+from app.domain.entities.checking import GraphChecking
+from app.domain.entities.editing import EntityEditing
+from app.domain.entities.looking import EntityLooking
 from app.domain.entities.service import EntityService
 from app.domain.events.delivery import WebhookSender
 from app.domain.ingestion.figures import InstallationFigures
@@ -74,6 +77,15 @@ class Container:
 
     def graph_move(self) -> GraphMove:
         return GraphMove(self.database, self.workspaces, self.leases, self.graph.stores, self.graph.moves)
+
+    def entity_editing(self) -> EntityEditing:
+        return EntityEditing(self.entities(), self.entity_changes(), self.graph.entities)
+
+    def entity_looking(self) -> EntityLooking:
+        return EntityLooking(self.database, self.entities(), self.entity_changes(), self.graph.entities)
+
+    def graph_checking(self) -> GraphChecking:
+        return GraphChecking(self.entities(), self.entity_changes(), self.graph.entities)
 
     def entity_changes(self) -> EntityChanges:
         return EntityChanges(

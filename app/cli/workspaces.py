@@ -1,14 +1,18 @@
 """`trellis workspace …`: what operators do to workspaces."""
 
 import asyncio
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
 
 import typer
+from rich.console import Console
+from rich.table import Column, Table
 
 from app.bootstrap import open_container
 from app.cli.operator import as_operator
+from app.db.base import TenantId, WorkspaceId
 from app.domain.ingestion.moving import DRAIN_SECONDS, Moved
 from app.logs import configure_logging
 from app.settings import Settings
@@ -52,3 +56,32 @@ async def _migrate(tenant_id: UUID, workspace_id: UUID, to: Store, drain_seconds
         return await container.graph_move().run(
             tenant_id, workspace_id, to.value, lambda line: typer.echo(line, err=True), drain_seconds=drain_seconds
         )
+
+
+@workspace_commands.command()
+def check(
+    tenant: Annotated[str, typer.Argument(help="Name or id of the tenant.")],
+    workspace: Annotated[UUID, typer.Argument(help="Id of the workspace.")],
+    is_mended: Annotated[bool, typer.Option("--mend", help="Derive again what does not agree.")] = False,
+) -> None:
+    """Compare graph, vectors, lists of chunks, mentions and our tables; exit 1 if something does not agree."""
+    tenant_id = as_operator(lambda tenants: tenants.get_tenant(tenant)).id
+    before, after = asyncio.run(_check(TenantId(tenant_id), WorkspaceId(workspace), is_mended))
+    table = Table("kind", Column("found", justify="right"), Column("left", justify="right"), box=None)
+    for kind, found in before.items():
+        table.add_row(kind, str(found), str(after[kind]))
+    Console().print(table)
+    if any(after.values()):
+        raise typer.Exit(1)
+
+
+async def _check(
+    tenant_id: TenantId, workspace_id: WorkspaceId, is_mended: bool
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    settings = Settings()
+    configure_logging(settings)  # to stderr: what is printed is the table alone
+    async with open_container(settings) as container:
+        checking = container.graph_checking()
+        before = await checking.check(tenant_id, workspace_id)
+        after = await checking.mend(tenant_id, workspace_id) if is_mended and any(before.values()) else before
+    return before, after

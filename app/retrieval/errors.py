@@ -83,3 +83,23 @@ class GraphStoreChanged(Unavailable):
 
     code = "graph_store_changed"
     title = "The graph has moved"
+
+
+class EntityExists(Conflict):
+    code = "entity_exists"
+    title = "There is an entity of that name"
+
+
+class InvalidEntity(Invalid):
+    code = "invalid_entity"
+    title = "The graph cannot keep this"
+
+
+class RelationNotFound(NotFound):
+    code = "relation_not_found"
+    title = "Relation not found"
+
+
+class RelationExists(Conflict):
+    code = "relation_exists"
+    title = "These entities are related already"

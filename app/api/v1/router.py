@@ -16,6 +16,9 @@ from app.api.v1.documents.indexing import router as indexing
 from app.api.v1.documents.passages import router as passages
 from app.api.v1.documents.router import router as documents
 from app.api.v1.entities.changes import router as entity_changes
+from app.api.v1.entities.duplicates import router as entity_duplicates
+from app.api.v1.entities.editing import router as entity_editing
+from app.api.v1.entities.graph import router as entity_graph
 from app.api.v1.entities.router import one as entity
 from app.api.v1.entities.router import router as entities
 from app.api.v1.events.router import router as events
@@ -43,8 +46,11 @@ RESOURCES = (
     concepts,
     # Before the route that takes any path for a name.
     entity_changes,
+    entity_graph,
+    entity_duplicates,
     entities,
     entity,
+    entity_editing,
     events,
     webhooks,
     keys,

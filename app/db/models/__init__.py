@@ -3,7 +3,7 @@
 from app.db.models.audit import AuditEvent
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
 from app.db.models.entity_alias import EntityAlias
-from app.db.models.entity_change import EntityChange, EntityEdit, EntitySplit, EntityUndoRecord
+from app.db.models.entity_change import EntityChange, EntityEdit, EntityRejection, EntitySplit, EntityUndoRecord
 from app.db.models.event import Event, EventCounter, Webhook, WebhookDelivery
 from app.db.models.history import IndexTransition
 from app.db.models.idempotency import IdempotencyKey
@@ -26,6 +26,7 @@ __all__ = [
     "EntityAlias",
     "EntityChange",
     "EntityEdit",
+    "EntityRejection",
     "EntitySplit",
     "EntityUndoRecord",
     "Event",

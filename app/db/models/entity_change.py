@@ -105,3 +105,16 @@ class EntitySplit(Base, TenantRow):
     chunk_ordinal: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     target: Mapped[str] = mapped_column(comment="What the name means in this chunk.")
     change_id: Mapped[UUID]
+
+
+class EntityRejection(Base, TenantRow):
+    """Two names that somebody has looked at and that are different things, in code point order."""
+
+    __tablename__ = "entity_rejections"
+    __table_args__ = (tenant_reference("workspaces", "workspace_id"),)
+
+    workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
+    pair: Mapped[bytes] = mapped_column(primary_key=True, comment="Digest of both names.")
+    one: Mapped[str]
+    other: Mapped[str]
+    created_at: Mapped[CreatedAt]

@@ -77,6 +77,11 @@ SELECT e.src_id, e.tgt_id, e.properties
  ORDER BY (e.properties->>'weight')::float DESC NULLS LAST, e.src_id, e.tgt_id LIMIT {MAX_RELATIONS}
 """  # noqa: S608 - put together from constants
 
+_RELATION = f"""
+SELECT src_id, tgt_id, properties FROM lightrag_graph_edges
+ WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND src_id = $2 AND tgt_id = $3
+"""  # noqa: S608 - put together from constants
+
 _CHUNKS = f"""
 SELECT live.version_id, CAST(substr(c, 44) AS int) AS ordinal
   FROM lightrag_entity_chunks t CROSS JOIN LATERAL jsonb_array_elements_text(t.chunk_ids) WITH ORDINALITY l (c, n)
@@ -129,7 +134,7 @@ class SupportStore:
     def __init__(self, database: Reads, ref: WorkspaceRef, *, include_partial: bool = False) -> None:
         self._database = database
         self._ref = ref
-        self._states = ["ready", "partial"] if include_partial else ["ready"]
+        self.states = ["ready", "partial"] if include_partial else ["ready"]
 
     async def of_entities(self, names: Sequence[str]) -> dict[str, Support]:
         """Names without trusted support are left out."""
@@ -142,9 +147,9 @@ class SupportStore:
         if names or keys:
             ref = self._ref
             for row in await self._database.fetch(
-                _SUPPORT, ref.engine_name, list(names), ref.tenant_id, self._states, list(keys), ref.workspace_id
+                _SUPPORT, ref.engine_name, list(names), ref.tenant_id, self.states, list(keys), ref.workspace_id
             ):
-                found = Support(tuple(row["documents"]), row["is_mixed"], row["is_partial"])
+                found = Support(tuple(row["documents"] or ()), row["is_mixed"], row["is_partial"])
                 (entities if row["is_entity"] else relations)[row["name"]] = found
         return entities, relations
 
@@ -154,7 +159,7 @@ class SupportStore:
             return {}
         names = sorted({name for key in keys for name in key.split(SEPARATOR)})
         rows = await self._database.fetch(
-            _MENTIONS, self._ref.workspace_id, self._ref.tenant_id, self._states, [_md5(name) for name in names]
+            _MENTIONS, self._ref.workspace_id, self._ref.tenant_id, self.states, [_md5(name) for name in names]
         )
         wanted = set(keys)
         found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
@@ -183,7 +188,7 @@ class SupportStore:
     async def entities(self, *, prefix: str | None, after: str | None, limit: int) -> Sequence[Any]:
         """Rows (name, type, description, degree) of entities with trusted support, in code point order."""
         return await self._database.fetch(
-            _ENTITIES, self._ref.engine_name, self._ref.tenant_id, self._states, limit, prefix, after
+            _ENTITIES, self._ref.engine_name, self._ref.tenant_id, self.states, limit, prefix, after
         )
 
     async def existing(self, names: Sequence[str]) -> set[str]:
@@ -203,9 +208,13 @@ class SupportStore:
         """Rows (src_id, tgt_id, properties) of the entity's relations, strongest first."""
         return await self._database.fetch(_RELATIONS, self._ref.engine_name, name)
 
+    async def relation(self, one: str, other: str) -> Sequence[Any]:
+        """The row (src_id, tgt_id, properties) of the relation between two entities, or none."""
+        return await self._database.fetch(_RELATION, self._ref.engine_name, min(one, other), max(one, other))
+
     async def chunks_of(self, name: str) -> tuple[tuple[UUID, int], ...]:
         """The trusted chunks that speak of the entity, oldest first."""
-        rows = await self._database.fetch(_CHUNKS, self._ref.engine_name, name, self._ref.tenant_id, self._states)
+        rows = await self._database.fetch(_CHUNKS, self._ref.engine_name, name, self._ref.tenant_id, self.states)
         return tuple((row["version_id"], row["ordinal"]) for row in rows)
 
 

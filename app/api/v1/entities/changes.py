@@ -68,7 +68,7 @@ async def list_changes(
     limit: Limit = 50,
 ) -> ChangePage:
     """What people did to entities and relations, newest first."""
-    before = _number(decode_cursor(cursor, 1)[0]) if cursor else None
+    before = number_of(decode_cursor(cursor, 1)[0]) if cursor else None
     found = await changes.list(caller.tenant_id, workspace_id, name=name, before=before, limit=limit + 1)
     page, rest = found[:limit], found[limit:]
     return ChangePage(
@@ -112,7 +112,8 @@ async def undo_change(
     return ChangeRead.of(made)
 
 
-def _number(text: str) -> int:
+def number_of(text: str) -> int:
+    """The number that a cursor holds. Raises InvalidCursor."""
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise InvalidCursor("The cursor is not one that this list gave.")
     return int(text)

@@ -1,8 +1,11 @@
 """Entities of a workspace's graph: browsing, aliases, merges and what undoes them, edits."""
 
 from app.retrieval.lightrag.entities.aliasing import EntityAliasing
+from app.retrieval.lightrag.entities.finding import EntityFinding
+from app.retrieval.lightrag.entities.mending import EntityMending
+from app.retrieval.lightrag.entities.relating import RelationEditing
 from app.retrieval.lightrag.entities.undoing import EntityUndoing
 
 
-class GraphEntities(EntityUndoing, EntityAliasing):
-    """`Entities` over LightRAG, one base class a feature."""
+class GraphEntities(EntityUndoing, RelationEditing, EntityFinding, EntityMending, EntityAliasing):
+    """`Entities`, `EntityEditor`, `EntityGraph` and `GraphCheck` over LightRAG, one base class a feature."""

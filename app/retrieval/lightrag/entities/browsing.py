@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from app.retrieval.contract import EngineWorkspace, RelationEvidence
 from app.retrieval.entity_contract import EntityDetail, EntityNotFound, EntitySummary
@@ -32,13 +33,14 @@ class EntityBrowsing(EntityOperations):
             async with self._instances.use(workspace) as instance:
                 node = await instance.rag.chunk_entity_relation_graph.get_node(known)
             described = await trusted_texts(store, {known: node["description"]})
-            relations = await _relations(store, known)
+            relations = await relation_evidence(store, await store.relations_of(known))
         return EntityDetail(known, node.get("entity_type") or "", described[known], relations, chunks)
 
 
-async def _relations(store: SupportStore, name: str) -> tuple[RelationEvidence, ...]:
+async def relation_evidence(store: SupportStore, found: Sequence[Any]) -> tuple[RelationEvidence, ...]:
+    """Those of these rows (src_id, tgt_id, properties) that a trusted version or a person stands behind."""
     rows = []
-    for row in await store.relations_of(name):
+    for row in found:
         edge = json.loads(row["properties"])
         texts = {field: edge.get(field) or "" for field in ("description", "keywords")}
         rows.append({"src_id": row["src_id"], "tgt_id": row["tgt_id"], "weight": edge.get("weight") or 0, **texts})

@@ -181,6 +181,11 @@ def current_names() -> NameResolver | None:
     return _resolver.get()
 
 
+def spelling(ref: WorkspaceRef, name: str) -> Statement:
+    """The statement that keeps how an entity is spelt, unless one is known."""
+    return Statement(_LEARN, (ref.tenant_id, ref.workspace_id, [entity_key(name)], [name]))
+
+
 def forgetting(ref: WorkspaceRef, names: Iterable[str]) -> Statement:
     """The statement that drops the spellings of those of these entities that are gone."""
     keys = sorted({entity_key(name) for name in names})

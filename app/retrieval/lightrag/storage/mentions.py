@@ -24,6 +24,11 @@ _DELETE = "DELETE FROM mentions WHERE tenant_id = $1 AND workspace_id = $2 AND v
 _FORGET = """
 DELETE FROM mentions WHERE tenant_id = $1 AND workspace_id = $2 AND (name = ANY ($3) OR target = ANY ($3))"""
 
+_FORGET_BETWEEN = """
+DELETE FROM mentions
+ WHERE tenant_id = $1 AND workspace_id = $2 AND md5(name) IN (md5($3), md5($4))
+   AND ((name = $3 AND target = $4) OR (name = $4 AND target = $3))"""
+
 _INSERT = """
 INSERT INTO mentions (tenant_id, workspace_id, version_id, chunk_ordinal, name, target, type, description, keywords)
 SELECT $1, $2, u.* FROM unnest($3::uuid[], $4::int4[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[]) AS u"""
@@ -148,6 +153,11 @@ def delete_mentions(ref: WorkspaceRef, version_ids: Sequence[UUID]) -> Statement
 def forget_mentions_of(ref: WorkspaceRef, names: Iterable[str]) -> Statement:
     """The statement that forgets what was said of these entities and of their relations."""
     return Statement(_FORGET, (ref.tenant_id, ref.workspace_id, sorted(names)))
+
+
+def forget_mentions_between(ref: WorkspaceRef, one: str, other: str) -> Statement:
+    """The statement that forgets what was said of one relation."""
+    return Statement(_FORGET_BETWEEN, (ref.tenant_id, ref.workspace_id, one, other))
 
 
 def _mention(record: Mapping[str, Any], name: str, target: str | None) -> Mention:

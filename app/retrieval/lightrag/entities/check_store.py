@@ -1,0 +1,80 @@
+"""Finds where the graph, its vectors, the lists of chunks, the mentions and our own tables do not agree."""
+
+# ruff: noqa: S608 - put together from constants
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lightrag.graph_store import MANUAL, NAMESPACE
+from app.retrieval.lightrag.reads import Reads
+
+_IN_GRAPH = f"SELECT id FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMESPACE}'"
+_PAIRS = f"""
+SELECT src_id || '<SEP>' || tgt_id AS id FROM lightrag_graph_edges WHERE workspace = $1 AND namespace = '{NAMESPACE}'
+"""
+_VECTOR_PAIRS = """
+SELECT LEAST(source_id COLLATE "C", target_id COLLATE "C") || '<SEP>' || GREATEST(source_id COLLATE "C", target_id COLLATE "C") AS id
+  FROM lightrag_vdb_relation_{suffix} WHERE workspace = $1"""
+_DANGLING = """
+SELECT t.id FROM {table} t WHERE t.workspace = $1 AND EXISTS (
+  SELECT 1 FROM jsonb_array_elements_text(t.chunk_ids) c WHERE c <> '{manual}'
+     AND NOT EXISTS (SELECT 1 FROM lightrag_doc_chunks d WHERE d.workspace = $1 AND d.id = c))"""
+
+# Kind of drift, and the names (relations as source<SEP>target) that have it. A relation's list of chunks may stand under a
+# shortened key where both names are long, so those are left to the pairs that are short.
+ENTITY_CHECKS: Mapping[str, str] = {
+    "entity_without_vector": f"{_IN_GRAPH} EXCEPT SELECT entity_name FROM lightrag_vdb_entity_{{suffix}} WHERE workspace = $1",
+    "entity_without_chunks": f"{_IN_GRAPH} EXCEPT SELECT id FROM lightrag_entity_chunks WHERE workspace = $1",
+    "entity_with_lost_chunks": _DANGLING.format(table="lightrag_entity_chunks", manual=MANUAL),
+    "entity_with_untracked_mentions": """
+SELECT DISTINCT m.name AS id FROM mentions m JOIN lightrag_entity_chunks t ON t.workspace = $1 AND t.id = m.name
+ WHERE m.workspace_id = $2 AND m.target IS NULL
+   AND NOT t.chunk_ids ? (m.version_id || '-chunk-' || lpad(m.chunk_ordinal::text, 3, '0'))""",
+    "entity_with_other_text": f"""
+SELECT v.entity_name AS id FROM lightrag_vdb_entity_{{suffix}} v
+  JOIN lightrag_graph_nodes n ON n.workspace = $1 AND n.namespace = '{NAMESPACE}' AND n.id = v.entity_name
+ WHERE v.workspace = $1
+   AND NOT starts_with(v.entity_name || E'\\n' || coalesce(n.properties->>'description', ''), left(v.content, 1000))""",
+}
+RELATION_CHECKS: Mapping[str, str] = {
+    "relation_without_vector": f"({_PAIRS}) EXCEPT ({_VECTOR_PAIRS})",
+    "relation_without_chunks": f"SELECT id FROM ({_PAIRS} EXCEPT SELECT id FROM lightrag_relation_chunks WHERE workspace = $1) p WHERE length(id) <= 512",
+    "relation_with_lost_chunks": _DANGLING.format(table="lightrag_relation_chunks", manual=MANUAL),
+}
+# What belongs to nothing that is in the graph.
+ORPHAN_CHECKS: Mapping[str, str] = {
+    "vector_without_entity": f"SELECT entity_name AS id FROM lightrag_vdb_entity_{{suffix}} WHERE workspace = $1 EXCEPT {_IN_GRAPH}",
+    "vector_without_relation": f"({_VECTOR_PAIRS}) EXCEPT ({_PAIRS})",
+    "chunks_without_entity": f"SELECT id FROM lightrag_entity_chunks WHERE workspace = $1 EXCEPT {_IN_GRAPH}",
+    "chunks_without_relation": f"SELECT id FROM lightrag_relation_chunks WHERE workspace = $1 AND length(id) < 512 EXCEPT ({_PAIRS})",
+    "mention_without_entity": f"""
+SELECT name AS id FROM mentions WHERE workspace_id = $2 EXCEPT {_IN_GRAPH}""",
+    "edit_without_entity": f"""
+SELECT name AS id FROM entity_edits WHERE workspace_id = $2 EXCEPT {_IN_GRAPH}""",
+    "spelling_without_entity": f"""
+SELECT target AS id FROM entity_aliases WHERE workspace_id = $2 AND source = 'spelling' EXCEPT {_IN_GRAPH}""",
+}
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Names by kind of drift."""
+
+    found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def names(self, kinds: Mapping[str, str]) -> set[str]:
+        return {name for kind in kinds for name in self.found.get(kind, ())}
+
+    def __bool__(self) -> bool:
+        return any(self.found.values())
+
+
+async def find_drift(reads: Reads, ref: WorkspaceRef, suffix: str) -> Drift:
+    """Compare everything; each check is one statement. Runs inside the workspace's fence."""
+    found = {}
+    for kind, statement in {**ENTITY_CHECKS, **RELATION_CHECKS, **ORPHAN_CHECKS}.items():
+        sql = statement.replace("{suffix}", suffix)
+        arguments = (ref.engine_name, ref.workspace_id) if "$2" in sql else (ref.engine_name,)
+        found[kind] = tuple(sorted(row["id"] for row in await reads.fetch(sql, *arguments)))
+    return Drift(found)

@@ -1,0 +1,121 @@
+"""Finds entities by names that are like a given one, and entities whose names are like each other's.
+
+What was compared is remembered by each process: after a change of the corpus only names that are new are compared.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from app.retrieval.contract import EngineWorkspace
+from app.retrieval.entity_graph_contract import DuplicateGroup, DuplicatePair, FoundName
+from app.retrieval.lightrag.entities.reads_store import GraphReads
+from app.retrieval.lightrag.entities.walking import EntityWalking
+from app.retrieval.lightrag.pool import inside
+from app.text.duplicates.finding import AlikePair, DuplicateFinder, groups_of
+from app.text.duplicates.likeness import PROPOSED
+from app.text.duplicates.looking import NameLookup
+
+REMEMBERED_WORKSPACES = 16
+# Pairs whose surroundings are compared too, best first.
+MAX_PAIRS = 2_000
+SHARED_NEIGHBOURS = 0.3
+NEAR = 0.9
+# How much the graph adds to what the names say; it cannot make one thing of two names that are not alike.
+GRAPH_ADDS = 0.04
+
+
+@dataclass
+class _Known:
+    """The names of one workspace, as they were at a version of its corpus."""
+
+    finder: DuplicateFinder = field(default_factory=lambda: DuplicateFinder(PROPOSED))
+    lookup: NameLookup = field(default_factory=NameLookup)
+    version: int | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class EntityFinding(EntityWalking):
+    _known: OrderedDict[UUID, _Known]
+
+    async def search(self, workspace: EngineWorkspace, text: str, *, limit: int) -> Sequence[FoundName]:
+        """`EntityGraph.search`."""
+        with inside(workspace.ref):
+            known = await self._names(workspace, is_compared=False)
+            meant = await self._resolve(workspace, text)
+        found = dict(known.lookup.find(text, limit))
+        if meant is not None and meant in known.lookup.names:
+            found[meant] = 1.0
+        ranked = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+        return [FoundName(name, round(score, 3)) for name, score in ranked[:limit]]
+
+    async def duplicates(
+        self, workspace: EngineWorkspace, *, min_score: float, apart: Collection[frozenset[str]], limit: int
+    ) -> Sequence[DuplicateGroup]:
+        """`EntityGraph.duplicates`."""
+        with inside(workspace.ref):
+            known = await self._names(workspace, is_compared=True)
+            best = sorted(known.finder.pairs.values(), key=lambda pair: (-pair.score, pair.one, pair.other))
+            pairs = [pair for pair in best if frozenset((pair.one, pair.other)) not in apart][:MAX_PAIRS]
+            reads = self._reads(workspace)
+            neighbours = await reads.neighbours_of({name for pair in pairs for name in (pair.one, pair.other)})
+            judged = await _judged(workspace, reads, pairs, neighbours)
+        kept = [AlikePair(pair.one, pair.other, pair.score, "") for pair in judged.values() if pair.score >= min_score]
+        groups = [_group(found, judged, neighbours) for found in groups_of(kept, apart)]
+        return sorted(groups, key=lambda group: (-group.score, group.names))[:limit]
+
+    async def _names(self, workspace: EngineWorkspace, *, is_compared: bool) -> _Known:
+        known = self._remembered().setdefault(workspace.ref.workspace_id, _Known())
+        self._remembered().move_to_end(workspace.ref.workspace_id)
+        while len(self._remembered()) > REMEMBERED_WORKSPACES:
+            self._remembered().popitem(last=False)
+        async with known.lock:
+            if known.version is None or known.version != workspace.corpus_version:
+                names = await self._reads(workspace).names()
+                await asyncio.to_thread(known.lookup.replace, names)
+                known.version = workspace.corpus_version
+            if is_compared and known.finder.names != known.lookup.names:
+                await asyncio.to_thread(_compare, known)
+        return known
+
+    def _remembered(self) -> "OrderedDict[UUID, _Known]":
+        if not hasattr(self, "_known"):
+            self._known = OrderedDict()
+        return self._known
+
+
+def _compare(known: _Known) -> None:
+    known.finder.remove(known.finder.names - known.lookup.names)
+    known.finder.add(sorted(known.lookup.names))
+
+
+async def _judged(
+    workspace: EngineWorkspace, reads: GraphReads, pairs: Sequence[AlikePair], neighbours: Mapping[str, set[str]]
+) -> dict[tuple[str, str], DuplicatePair]:
+    """With what the graph says for it: the same neighbours, and descriptions that are near each other."""
+    near = await reads.nearness([(pair.one, pair.other) for pair in pairs], workspace.vector_suffix) if pairs else {}
+    judged = {}
+    for pair in pairs:
+        reasons, score = [pair.reason], pair.score
+        left, right = (neighbours.get(name, set()) - {pair.one, pair.other} for name in (pair.one, pair.other))
+        shared = len(left & right) / len(left | right) if left and right else 0.0
+        for holds, reason in (
+            (shared >= SHARED_NEIGHBOURS, "shared_neighbours"),
+            (near.get((pair.one, pair.other), 0.0) >= NEAR, "embedding"),
+        ):
+            if holds:
+                reasons.append(reason)
+                score = min(1.0, score + GRAPH_ADDS)
+        judged[pair.one, pair.other] = DuplicatePair(pair.one, pair.other, round(score, 3), tuple(reasons))
+    return judged
+
+
+def _group(
+    found: Sequence[AlikePair], judged: Mapping[tuple[str, str], DuplicatePair], neighbours: Mapping[str, set[str]]
+) -> DuplicateGroup:
+    names = {name for pair in found for name in (pair.one, pair.other)}
+    ordered = sorted(names, key=lambda name: (-len(neighbours.get(name, ())), -len(name), name))
+    pairs = tuple(judged[pair.one, pair.other] for pair in found)
+    return DuplicateGroup(tuple(ordered), max(pair.score for pair in pairs), pairs)

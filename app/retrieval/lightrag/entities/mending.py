@@ -1,0 +1,99 @@
+"""Checks that everything that is kept of a graph agrees, and derives again what does not."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lightrag.utils import compute_mdhash_id, make_relation_vdb_ids
+
+from app.retrieval.contract import EngineWorkspace, Lease, Statement
+from app.retrieval.lightrag.edits import apply_edits
+from app.retrieval.lightrag.entities.browsing import EntityBrowsing
+from app.retrieval.lightrag.entities.check_store import ENTITY_CHECKS, RELATION_CHECKS, Drift, find_drift
+from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, is_chunk, reread
+from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.lightrag.index import unspoiled
+from app.retrieval.lightrag.pool import inside
+from app.retrieval.lightrag.storage.aliases import NameResolver, forgetting
+from app.retrieval.lightrag.storage.mentions import forget_mentions_of, insert_mentions
+from app.retrieval.lightrag.stores import Write
+
+
+class EntityMending(EntityBrowsing):
+    async def check(self, workspace: EngineWorkspace) -> Mapping[str, int]:
+        """`GraphCheck.check`."""
+        with inside(workspace.ref):
+            drift = await find_drift(self._database, workspace.ref, workspace.vector_suffix)
+        return {kind: len(names) for kind, names in drift.found.items()}
+
+    async def mend(
+        self, workspace: EngineWorkspace, lease: Lease, *, companions: Sequence[Statement] = ()
+    ) -> Mapping[str, int]:
+        """`GraphCheck.mend`."""
+        ref, edits = workspace.ref, self._edits(workspace)
+        async with self._instances.use(workspace) as instance, unspoiled(instance):
+            rag = instance.rag
+
+            async def write(operation: Write) -> None:
+                drift = await find_drift(self._database, ref, workspace.vector_suffix)
+                if not drift:
+                    return
+                orphans = await _remove_orphans(rag, drift)
+                broken = drift.names(ENTITY_CHECKS) | {
+                    name for pair in drift.names(RELATION_CHECKS) for name in pair.split(SEPARATOR)
+                }
+                await _forget_lost_chunks(rag, sorted(broken), drift)
+                names = NameResolver(self._database, ref)
+                found = await reread(rag, self._database, ref.engine_name, names, names, broken)
+                await derive_again(rag, found)
+                known = await edits.touching(found.names | orphans)
+                stale = await apply_edits(rag, known)
+                await correct_anchors(rag, found)
+                await operation.commit(
+                    [
+                        *names.learning(),
+                        forget_mentions_of(ref, found.names | orphans),
+                        *insert_mentions(ref, list(found.extractions().mentions())),
+                        *edits.deleting(stale),
+                        forgetting(ref, orphans),
+                        *companions,
+                    ]
+                )
+
+            await self._writes.run(rag, lease, write)
+        return await self.check(workspace)
+
+
+async def _remove_orphans(rag: Any, drift: Drift) -> set[str]:
+    """What belongs to nothing in the graph. Returns the names of entities that are not there."""
+    entities = set(drift.found["vector_without_entity"]) | set(drift.found["chunks_without_entity"])
+    await rag.entities_vdb.delete([compute_mdhash_id(name, prefix="ent-") for name in sorted(entities)])
+    await _delete_rows(rag.entity_chunks, sorted(drift.found["chunks_without_entity"]))
+    pairs = [tuple(key.split(SEPARATOR)) for key in drift.found["vector_without_relation"]]
+    await rag.relationships_vdb.delete([key for pair in pairs for key in make_relation_vdb_ids(*pair)])
+    await _delete_rows(rag.relation_chunks, sorted(drift.found["chunks_without_relation"]))
+    kinds = ("mention_without_entity", "edit_without_entity", "spelling_without_entity")
+    return entities | {name for kind in kinds for name in drift.found[kind]}
+
+
+async def _delete_rows(storage: Any, keys: list[str]) -> None:
+    """Read first: a unit deletes only rows that it has seen."""
+    await storage.get_by_ids(keys)
+    await storage.delete(keys)
+
+
+async def _forget_lost_chunks(rag: Any, names: Sequence[str], drift: Drift) -> None:
+    """Take chunks that are gone from the lists, so that what is left can be read again."""
+    for storage, keys in (
+        (rag.entity_chunks, list(names)),
+        (rag.relation_chunks, list(drift.found["relation_with_lost_chunks"])),
+    ):
+        rows = await storage.get_by_ids(keys)
+        for key, row in zip(keys, rows, strict=True):
+            if row is None:
+                continue
+            chunks = [chunk for chunk in row["chunk_ids"] if is_chunk(chunk)]
+            known = await rag.text_chunks.get_by_ids(chunks)
+            gone = {chunk for chunk, found in zip(chunks, known, strict=True) if found is None}
+            if gone:
+                left = [chunk for chunk in row["chunk_ids"] if chunk not in gone]
+                await storage.upsert({key: {"chunk_ids": left, "count": len(left)}})
