@@ -129,6 +129,8 @@ _SMALL = {
     "da",
     "do",
 }
+_AND = {"and", "und", "et", "и"}
+_JOINERS = {*_AND, "the"}
 _NUMBERS = {
     "one": "1",
     "two": "2",
@@ -186,7 +188,7 @@ def form_of(name: str) -> Form:
         name=name,
         words=plain,
         core=core,
-        joined="".join(word for word in plain if word not in ("and", "the")) or "".join(plain),
+        joined="".join(word for word in plain if word not in _JOINERS) or "".join(plain),
         numbers=tuple(sorted(digits for word in plain for digits in re.findall(r"\d+", word))),
         qualifier=" ".join(_WORD.findall(without_marks(qualifier))),
         latin=latin,
@@ -233,4 +235,4 @@ def _core(words: tuple[str, ...]) -> tuple[str, ...]:
     for ending in _LEGAL_ENDINGS:
         if kept[-1:] and kept[-1].endswith(ending) and kept[-1] != ending:
             kept[-1] = kept[-1].removesuffix(ending)
-    return tuple(word for word in kept if word != "and") or words
+    return tuple(word for word in kept if word not in _AND) or words

@@ -30,6 +30,7 @@ class Likeness:
     reason: str
 
 
+Words = tuple[str, ...]
 NOTHING = Likeness(0.0, "")
 
 
@@ -150,39 +151,46 @@ def _transliterated(one: Form, other: Form) -> Likeness:
 
 
 def _mistyped(one: Form, other: Form) -> Likeness:
-    left, right = one.core_joined, other.core_joined
-    shortest = min(len(left), len(right))
-    if shortest < MIN_TYPO_CHARACTERS:
+    if (set(one.core) ^ set(other.core)) & _GENERATIONS:
         return NOTHING
-    if left[0] != right[0] and shortest < 8:
+    found = _by_errors(one.core, other.core)
+    # The company's form may be what is misspelt.
+    return (
+        found
+        if found.score or (one.core, other.core) == (one.words, other.words)
+        else _by_errors(one.words, other.words)
+    )
+
+
+def _by_errors(one: Words, other: Words) -> Likeness:
+    left, right = "".join(one), "".join(other)
+    shortest = min(len(left), len(right))
+    if shortest < MIN_TYPO_CHARACTERS or (left[0] != right[0] and shortest < 8):
         return NOTHING
     if _as_scanned(left) == _as_scanned(right):
         return Likeness(0.94, "typo")
-    allowed = max(1, shortest // CHARACTERS_AN_ERROR)
-    allowed = min(allowed, 3)
+    allowed = min(max(1, shortest // CHARACTERS_AN_ERROR), 3)
     distance = errors_between(left, right, allowed)
-    if (set(one.core) ^ set(other.core)) & _GENERATIONS:
-        return NOTHING
     if distance > allowed or _are_other_words(one, other):
         return NOTHING
     return Likeness(0.95 - 0.45 * distance / shortest - (0.05 if shortest < 8 else 0.0), "typo")
 
 
-def _are_other_words(one: Form, other: Form) -> bool:
+def _are_other_words(one: Words, other: Words) -> bool:
     """Whether a word was replaced by another one: the errors in one word are too many, or of a kind that has a meaning."""
-    if len(one.core) != len(other.core):
+    if len(one) != len(other):
         return False
-    length = min(len(one.core_joined), len(other.core_joined))
-    for n, (a, b) in enumerate(zip(one.core, other.core, strict=True)):
+    length = min(len("".join(one)), len("".join(other)))
+    for n, (a, b) in enumerate(zip(one, other, strict=True)):
         if a == b:
             continue
         longest = max(len(a), len(b))
         if longest < 4 and length < MIN_CHARACTERS_BESIDE_SHORT:
             return True
         # Tim and Jim, Anna and Hanna.
-        if n == 0 and len(one.core) > 1 and longest < 6 and a[0] != b[0] and a[0] not in b[:2] and b[0] not in a[:2]:
+        if n == 0 and len(one) > 1 and longest < 6 and a[0] != b[0] and a[0] not in b[:2] and b[0] not in a[:2]:
             return True
-        if errors_between(a, b, 3) > max(1, longest // 3) or _has_other_ending(a, b, is_alone=len(one.core) == 1):
+        if errors_between(a, b, 3) > max(1, longest // 3) or _has_other_ending(a, b, is_alone=len(one) == 1):
             return True
     return False
 

@@ -1,0 +1,73 @@
+"""The check finds every kind of drift that is made on purpose, and mending gives back what the documents say."""
+
+import pytest
+
+from app.retrieval.entity_contract import ChangeRecord
+from app.retrieval.lightrag.entities import GraphEntities
+from app.retrieval.lightrag.index import GraphWriter
+from app.retrieval.lightrag.pool import EngineDatabase, inside
+from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore
+from tests.retrieval.lightrag.graph_rows import differences, graph_rows
+
+TEXTS = ("Ann Reed met Bob Stone in Porto.", "Bob Stone owns Orbit Works. Ann Reed sings.")
+
+
+async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
+    version = await corpus.add(*chunks)
+    await index.extract(corpus.workspace, version, ignore)
+    await index.insert(corpus.workspace, version, corpus.lease)
+    await corpus.trust(version)
+    return version
+
+
+W = "workspace = $1"
+HARM = {
+    "entity_without_vector": f"DELETE FROM lightrag_vdb_entity_{SUFFIX} WHERE {W} AND entity_name = 'Ann Reed'",
+    "entity_without_chunks": f"DELETE FROM lightrag_entity_chunks WHERE {W} AND id = 'Ann Reed'",
+    "entity_with_lost_chunks": (
+        f"UPDATE lightrag_entity_chunks SET chunk_ids = chunk_ids || '[\"00000000-0000-0000-0000-000000000000-chunk-000\"]'"
+        f" WHERE {W} AND id = 'Ann Reed'"
+    ),
+    "entity_with_untracked_mentions": (
+        f"UPDATE lightrag_entity_chunks SET chunk_ids = chunk_ids - 0, count = 1 WHERE {W} AND id = 'Bob Stone'"
+    ),
+    "entity_with_other_text": f"UPDATE lightrag_vdb_entity_{SUFFIX} SET content = 'old' WHERE {W} AND entity_name = 'Porto'",
+    "relation_without_vector": f"DELETE FROM lightrag_vdb_relation_{SUFFIX} WHERE {W} AND source_id = 'Ann Reed'",
+    "relation_without_chunks": f"DELETE FROM lightrag_relation_chunks WHERE {W} AND id LIKE 'Ann Reed%'",
+    "vector_without_entity": f"UPDATE lightrag_vdb_entity_{SUFFIX} SET entity_name = 'Ghost', id = 'ent-x' WHERE {W} AND entity_name = 'Porto'",
+    "vector_without_relation": (
+        f"DELETE FROM lightrag_graph_edges WHERE {W} AND src_id = 'Bob Stone' AND tgt_id = 'Orbit Works'"
+    ),
+    "chunks_without_entity": f"UPDATE lightrag_entity_chunks SET id = 'Ghost' WHERE {W} AND id = 'Porto'",
+    "mention_without_entity": f"DELETE FROM lightrag_graph_nodes WHERE {W} AND id = 'Orbit Works'",
+}
+# A relation that is gone from the graph, and an entity: nothing else says that they were there, so they are not made again.
+LOST = {"vector_without_relation", "mention_without_entity"}
+
+
+@pytest.mark.parametrize("kind", HARM)
+async def test_harm_is_found_and_mended(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus, kind: str
+) -> None:
+    await ingest(index, corpus, *TEXTS)
+    await entities.edit_entity(corpus.workspace, "Bob Stone", {"type": "Person"}, corpus.lease, record=ChangeRecord())
+    before = await graph_rows(pool, corpus)
+    assert set((await entities.check(corpus.workspace)).values()) == {0}
+    with inside(corpus.workspace.ref):
+        await pool.fetch(HARM[kind], corpus.workspace.ref.engine_name)
+    assert (await entities.check(corpus.workspace))[kind] > 0
+    left = await entities.mend(corpus.workspace, corpus.lease)
+    assert set(left.values()) == {0}, left
+    if kind not in LOST:
+        assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def test_nothing_is_written_where_all_agrees(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    await ingest(index, corpus, *TEXTS)
+    before = await graph_rows(pool, corpus)
+    calls = len(corpus.embedding.calls)
+    assert set((await entities.mend(corpus.workspace, corpus.lease)).values()) == {0}
+    assert await graph_rows(pool, corpus) == before
+    assert len(corpus.embedding.calls) == calls
