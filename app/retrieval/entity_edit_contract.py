@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
+from uuid import UUID
 
 from app.retrieval.contract import EngineWorkspace, Lease, RelationEvidence, Statement
 from app.retrieval.entity_contract import ChangeRecord, EntityDetail
@@ -100,4 +101,20 @@ class EntityEditor(Protocol):
         companions: Sequence[Statement] = (),
     ) -> None:
         """Raises `EntityNotFound` or `RelationNotFound`."""
+        ...
+
+    async def split(
+        self,
+        workspace: EngineWorkspace,
+        name: str,
+        parts: Mapping[str, Sequence[tuple[UUID, int]]],
+        lease: Lease,
+        *,
+        record: ChangeRecord | None = None,
+        companions: Sequence[Statement] = (),
+    ) -> tuple[EntityDetail, ...]:
+        """Of these chunks (version, ordinal) what the entity's name says is said of the parts' entities from now on.
+
+        Returns those entities. Raises `EntityNotFound`, and `InvalidEntity` for a chunk that does not speak of it.
+        """
         ...

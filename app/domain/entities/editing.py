@@ -1,7 +1,8 @@
 """Creates, edits and deletes entities and relations by hand, each under the workspace's write lease."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from app.db.base import TenantId, WorkspaceId
 from app.domain.entities.changes import EntityChanges, Requested
@@ -50,6 +51,20 @@ class EntityEditing:
             await self._editor.delete_entity(workspace, name, lease, record=record, companions=[bump(workspace.ref)])
 
         await self._changes.under_lease(workspace, work)
+
+    async def split(
+        self, place: Place, name: str, parts: Mapping[str, Sequence[tuple[UUID, int]]], by: Requested
+    ) -> tuple[UUID, tuple[EntityDetail, ...]]:
+        """The change, which can be undone, and the entities that the parts became."""
+        asked = {"name": name, "parts": {to: [[str(v), n] for v, n in chunks] for to, chunks in parts.items()}}
+        workspace, record = await self._begin(place, by, asked)
+
+        async def work(lease: Lease) -> tuple[EntityDetail, ...]:
+            return await self._editor.split(
+                workspace, name, parts, lease, record=record, companions=[bump(workspace.ref)]
+            )
+
+        return record.id, await self._changes.under_lease(workspace, work)
 
     async def get_relation(self, place: Place, pair: Pair) -> RelationEvidence:
         return await self._editor.get_relation(await self._browsing.open(*place), *pair)

@@ -7,6 +7,7 @@ import pytest
 
 from app.providers.contract import Purpose
 from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, MergeRequest, UndoBlocked
+from app.retrieval.entity_edit_contract import InvalidEntity
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase
@@ -162,4 +163,41 @@ async def test_a_lost_answer_blocks_and_changes_nothing(
     with pytest.raises(UndoBlocked) as blocked:
         await undo(entities, corpus, change)
     assert blocked.value.facts == {"chunks_missing": 2}
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def test_a_split_assigns_chunks_lasts_and_is_undone(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    corpus.chat.answers["mercury"] = records("mercury is a planet.", ["Mercury", "Sun"])
+    corpus.chat.answers["quicksilver"] = records("quicksilver is a metal.", ["Mercury", "Thermometer"])
+    version = await ingest(index, corpus, "mercury is a planet.", "quicksilver is a metal.")
+    before = await graph_rows(pool, corpus)
+    record = ChangeRecord(uuid4())
+    parts = {"Mercury (metal)": [(version.version_id, 1)]}
+    (metal,) = await entities.split(corpus.workspace, "mercury", parts, corpus.lease, record=record)
+    assert (metal.name, metal.description) == ("Mercury (metal)", "quicksilver is a metal.")
+    assert [(r.source, r.target) for r in metal.relations] == [("Mercury (metal)", "Thermometer")]
+    planet = await entities.get(corpus.workspace, "Mercury")
+    assert (planet.description, planet.chunks) == ("mercury is a planet.", ((version.version_id, 0),))
+    later = await ingest(index, corpus, "Mercury shines. Thermometer broke.")
+    await index.remove(corpus.workspace, later.version_id, corpus.lease)
+    assert (await entities.get(corpus.workspace, "Mercury")).description == "mercury is a planet."
+    await undo(entities, corpus, record.id)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def test_a_split_refuses_chunks_that_say_nothing_of_it(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    version = await ingest(index, corpus, "Ann Reed sings.", "Bob Stone sings.")
+    before = await graph_rows(pool, corpus)
+    for parts in (
+        {"Ann (2)": [(version.version_id, 1)]},
+        {"ANN  reed": [(version.version_id, 0)]},
+        {"A": [(version.version_id, 0)], "B": [(version.version_id, 0)]},
+        {},
+    ):
+        with pytest.raises(InvalidEntity):
+            await entities.split(corpus.workspace, "Ann Reed", parts, corpus.lease)
     assert differences(before, await graph_rows(pool, corpus)) == {}

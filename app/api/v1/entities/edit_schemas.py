@@ -1,12 +1,13 @@
 """What creating and editing entities and relations looks like over HTTP."""
 
 from typing import Annotated, Any, Self
+from uuid import UUID
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.api.fields import Body
-from app.api.v1.documents.schemas import DOCUMENT_ID
-from app.api.v1.entities.schemas import EntityName, EntityRelation, EntityText, EntityType
+from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
+from app.api.v1.entities.schemas import EntityChunk, EntityName, EntityRead, EntityRelation, EntityText, EntityType
 from app.domain.workspaces.settings import Line
 from app.retrieval.contract import RelationEvidence
 
@@ -106,3 +107,43 @@ class RelationRead(EntityRelation):
     @classmethod
     def of(cls, relation: RelationEvidence) -> Self:
         return cls.model_validate(relation)
+
+
+class SplitPart(Body):
+    """Parts of documents that speak of another thing, and its name."""
+
+    name: EntityName
+    chunks: list[EntityChunk] = Field(min_length=1, max_length=1000)
+
+
+class EntitySplit(Body):
+    """An entity whose name means several things; chunks that are not named stay with it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "Press 4",
+                    "parts": [{"name": "Press 4 (Lindau)", "chunks": [{"version_id": VERSION_ID, "ordinal": 0}]}],
+                }
+            ]
+        }
+    )
+
+    name: EntityName
+    parts: list[SplitPart] = Field(min_length=1, max_length=50)
+
+    def assigned(self) -> dict[str, list[tuple[UUID, int]]]:
+        found: dict[str, list[tuple[UUID, int]]] = {}
+        for part in self.parts:
+            found.setdefault(part.name, []).extend((chunk.version_id, chunk.ordinal) for chunk in part.chunks)
+        return found
+
+
+class SplitRead(BaseModel):
+    """The change, by which the split can be undone, and the entities that the parts became."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"change_id": DOCUMENT_ID, "entities": []}]})
+
+    change_id: UUID
+    entities: list[EntityRead]

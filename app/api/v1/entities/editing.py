@@ -5,16 +5,24 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import AfterValidator
 
-from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, RoleRequired, WorkspaceDep
+from app.api.deps import AdminCaller, ContainerDep, EditorCaller, ReaderCaller, RoleRequired, WorkspaceDep
 from app.api.problems import problems
-from app.api.v1.entities.edit_schemas import EntityCreate, EntityEdit, RelationCreate, RelationEdit, RelationRead
+from app.api.v1.entities.edit_schemas import (
+    EntityCreate,
+    EntityEdit,
+    EntitySplit,
+    RelationCreate,
+    RelationEdit,
+    RelationRead,
+    SplitRead,
+)
 from app.api.v1.entities.names import NameInQuery, RequestedDep
 from app.api.v1.entities.schemas import MAX_NAME_CHARS, EntityRead
 from app.domain.entities.editing import EntityEditing
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.settings import without_binary
 from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
-from app.retrieval.entity_contract import EntityNotFound
+from app.retrieval.entity_contract import EntityNotFound, UndoBlocked
 from app.retrieval.entity_edit_contract import EntityExists, InvalidEntity, RelationExists, RelationNotFound
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}", tags=["entities"])
@@ -65,6 +73,18 @@ async def delete_entity(
 ) -> None:
     """With its relations and all that was said of them. A later document that speaks of it makes it anew."""
     await editing.delete_entity((caller.tenant_id, workspace_id), name, by)
+
+
+@router.post(
+    "/entities/split", summary="Split an entity", responses=problems(*WRITE, EntityNotFound, InvalidEntity, UndoBlocked)
+)
+async def split_entity(
+    workspace_id: WorkspaceDep, split: EntitySplit, caller: AdminCaller, editing: EditingDep, by: RequestedDep
+) -> SplitRead:
+    """For a name that means several things: chunks are assigned to other names, which hold for their rebuilds too."""
+    place = caller.tenant_id, workspace_id
+    change_id, made = await editing.split(place, split.name, split.assigned(), by)
+    return SplitRead(change_id=change_id, entities=[EntityRead.of(entity) for entity in made])
 
 
 @router.get("/relation", summary="Read a relation", responses=problems(*READ, EntityNotFound, RelationNotFound))

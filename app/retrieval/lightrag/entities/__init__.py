@@ -4,8 +4,8 @@ from app.retrieval.lightrag.entities.aliasing import EntityAliasing
 from app.retrieval.lightrag.entities.finding import EntityFinding
 from app.retrieval.lightrag.entities.mending import EntityMending
 from app.retrieval.lightrag.entities.relating import RelationEditing
-from app.retrieval.lightrag.entities.undoing import EntityUndoing
+from app.retrieval.lightrag.entities.splitting import EntitySplitting
 
 
-class GraphEntities(EntityUndoing, RelationEditing, EntityFinding, EntityMending, EntityAliasing):
+class GraphEntities(EntitySplitting, RelationEditing, EntityFinding, EntityMending, EntityAliasing):
     """`Entities`, `EntityEditor`, `EntityGraph` and `GraphCheck` over LightRAG, one base class a feature."""

@@ -101,7 +101,7 @@ class NameResolver:
         self._anew = anew or Anew()
         self._known: dict[bytes, str | None] = {}
         self._learnt: dict[bytes, str] = {}
-        self._splits: Splits | None = self._anew.splits
+        self._splits: Splits | None = None
 
     async def resolve(self, names: Iterable[str], *, learn: bool = False) -> dict[str, str]:
         """What each name means, itself where nothing is known; with `learn`, from now on that."""
@@ -143,10 +143,12 @@ class NameResolver:
     async def splits(self) -> Splits:
         """What names mean in single chunks."""
         if self._splits is None:
-            rows = await self._database.fetch(_SPLITS, self._ref.tenant_id, self._ref.workspace_id)
-            self._splits = {
-                (f"{row['version_id']}-chunk-{row['chunk_ordinal']:03d}", row["key"]): row["target"] for row in rows
-            }
+            splits = self._anew.splits
+            if splits is None:
+                splits = await read_splits(self._database, self._ref)
+            # What a part of a split became may mean another entity by now.
+            meant = await self.resolve(splits.values())
+            self._splits = {place: meant[target] for place, target in splits.items()}
         return self._splits
 
     def learning(self) -> Iterator[Statement]:
@@ -163,6 +165,12 @@ class NameResolver:
         columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
         scope = self._ref.tenant_id, self._ref.workspace_id
         return await self._database.fetch(_RESOLVE_ANEW, *scope, keys, list(changed), *columns)
+
+
+async def read_splits(database: UnitDatabase, ref: WorkspaceRef) -> Splits:
+    """The splits of a workspace as they are kept."""
+    rows = await database.fetch(_SPLITS, ref.tenant_id, ref.workspace_id)
+    return {(f"{row['version_id']}-chunk-{row['chunk_ordinal']:03d}", row["key"]): row["target"] for row in rows}
 
 
 @contextmanager
@@ -221,7 +229,12 @@ def _in_chunk(chunk: str, meant: Mapping[str, str], splits: Splits) -> Mapping[s
     """What the names mean in this chunk."""
     if not splits:
         return meant
-    return {name: splits.get((chunk, entity_key(end)), end) for name, end in meant.items()}
+    found = {}
+    for name, end in meant.items():
+        # By the name itself too: what it means may have changed since the split.
+        own = splits.get((chunk, entity_key(name)))
+        found[name] = own if own is not None else splits.get((chunk, entity_key(end)), end)
+    return found
 
 
 def _renamed(chunk: Extraction, meant: Mapping[str, str]) -> Extraction:

@@ -5,8 +5,8 @@ from alembic import op
 
 from app.db.policies import APP_ROLE, ENGINE_ROLE, audit, fence_by_tenant
 
-revision = "0021"
-down_revision = "0020"
+revision = "0023"
+down_revision = "0022"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,148 @@
+"""Splits an entity whose name means several things: single chunks are assigned to new names, and it can be undone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from app.retrieval.contract import EngineWorkspace, Lease, Statement
+from app.retrieval.entity_contract import ChangeRecord, EntityDetail, UndoBlocked
+from app.retrieval.entity_edit_contract import InvalidEntity
+from app.retrieval.lightrag.edits import apply_edits
+from app.retrieval.lightrag.entities.base import chunks_behind
+from app.retrieval.lightrag.entities.change_store import (
+    marking_undone,
+    recording,
+    splits_of,
+    splitting,
+    unsplitting,
+)
+from app.retrieval.lightrag.entities.replay import Reread, correct_anchors, derive_again, reread
+from app.retrieval.lightrag.entities.undoing import EntityUndoing
+from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.lightrag.index import unspoiled
+from app.retrieval.lightrag.names import engine_name, entity_key
+from app.retrieval.lightrag.storage.aliases import Anew, NameResolver, Splits, read_splits
+from app.retrieval.lightrag.storage.mentions import forget_mentions_of, insert_mentions
+from app.retrieval.lightrag.stores import Write
+
+Place = tuple[UUID, int]
+
+
+class EntitySplitting(EntityUndoing):
+    async def split(
+        self,
+        workspace: EngineWorkspace,
+        name: str,
+        parts: Mapping[str, Sequence[Place]],
+        lease: Lease,
+        *,
+        record: ChangeRecord | None = None,
+        companions: Sequence[Statement] = (),
+    ) -> tuple[EntityDetail, ...]:
+        """`EntityEditor.split`."""
+        record = record or ChangeRecord()
+        ref = workspace.ref
+        async with self._instances.use(workspace) as instance, unspoiled(instance):
+            known = await self._require(workspace, name)
+            assigned = await self._assigned(workspace, known, parts)
+            new_names = list(dict.fromkeys(assigned.values()))
+
+            async def write(operation: Write) -> None:
+                await operation.read_ahead([known, *new_names])
+                await _refuse_other_chunks(instance.rag, known, assigned)
+                key = entity_key(known)
+                splits = {**await read_splits(self._database, ref), **_by_chunk(key, assigned)}
+                statements = await self._derive_split(instance.rag, workspace, [known, *new_names], splits)
+                history = recording(ref, "split", record, [known, *new_names])
+                await operation.commit([*history, splitting(ref, key, record.id, assigned), *statements, *companions])
+
+            await self._writes.run(instance.rag, lease, write)
+        return tuple([await self.get(workspace, each) for each in new_names])
+
+    async def undo(
+        self,
+        workspace: EngineWorkspace,
+        change_id: UUID,
+        lease: Lease,
+        *,
+        record: ChangeRecord | None = None,
+        companions: Sequence[Statement] = (),
+    ) -> tuple[str, ...]:
+        """`Entities.undo`, of splits too."""
+        ref = workspace.ref
+        async with self._instances.use(workspace) as instance:
+            taken_back = await splits_of(self._database, ref, change_id)
+            if not taken_back:
+                return await super().undo(workspace, change_id, lease, record=record, companions=companions)
+            record = record or ChangeRecord(request={"change_id": str(change_id)})
+            names = sorted(set(taken_back.values()))
+
+            async def write(operation: Write) -> None:
+                rest = {
+                    place: target
+                    for place, target in (await read_splits(self._database, ref)).items()
+                    if place not in taken_back
+                }
+                statements = await self._derive_split(instance.rag, workspace, names, rest)
+                history = recording(ref, "undo", record, names, undoes=change_id)
+                await operation.commit(
+                    [marking_undone(ref, change_id), *history, unsplitting(ref, change_id), *statements, *companions]
+                )
+
+            async with unspoiled(instance):
+                await self._writes.run(instance.rag, lease, write)
+        return tuple(names)
+
+    async def _derive_split(
+        self, rag: Any, workspace: EngineWorkspace, names: Sequence[str], splits: Splits
+    ) -> list[Statement]:
+        """Have the documents say again what these entities are, once the splits are these. Raises UndoBlocked."""
+        ref, edits = workspace.ref, self._edits(workspace)
+        old, new = NameResolver(self._database, ref), NameResolver(self._database, ref, Anew(splits=splits))
+        ends = set((await old.resolve(names)).values())
+        found: Reread = await reread(rag, self._database, ref.engine_name, old, new, ends)
+        known = await edits.touching(found.names)
+        await derive_again(rag, found)
+        lost = await apply_edits(rag, known)
+        if lost:
+            raise UndoBlocked(
+                "Edits would have nothing left to stand on.", edits=[{"names": list(edit.names)} for edit in lost]
+            )
+        await correct_anchors(rag, found)
+        return [
+            *new.learning(),
+            forget_mentions_of(ref, found.names),
+            *insert_mentions(ref, list(found.extractions().mentions())),
+        ]
+
+    async def _assigned(
+        self, workspace: EngineWorkspace, known: str, parts: Mapping[str, Sequence[Place]]
+    ) -> dict[Place, str]:
+        """The new name of each chunk, as the graph keeps it. Raises InvalidEntity."""
+        assigned: dict[Place, str] = {}
+        for wanted, places in parts.items():
+            name = await self._resolve(workspace, wanted) or engine_name(wanted)
+            if not name or SEPARATOR in name or entity_key(name) == entity_key(known):
+                raise InvalidEntity("A part needs a name of its own that the graph can keep.")
+            for place in places:
+                if place in assigned:
+                    raise InvalidEntity("A chunk can be part of one new entity only.")
+                assigned[place] = name
+        if not assigned:
+            raise InvalidEntity("Name at least one chunk to assign.")
+        return assigned
+
+
+def _by_chunk(key: bytes, assigned: Mapping[Place, str]) -> dict[tuple[str, bytes], str]:
+    return {(_chunk_id(place), key): name for place, name in assigned.items()}
+
+
+def _chunk_id(place: Place) -> str:
+    return f"{place[0]}-chunk-{place[1]:03d}"
+
+
+async def _refuse_other_chunks(rag: Any, name: str, assigned: Mapping[Place, str]) -> None:
+    row = await rag.entity_chunks.get_by_id(name)
+    node = await rag.chunk_entity_relation_graph.get_node(name)
+    if {_chunk_id(place) for place in assigned} - set(chunks_behind(row, node)):
+        raise InvalidEntity("A chunk does not speak of the entity.")
