@@ -2,7 +2,7 @@
 
 # ruff: noqa: S608 - put together from constants
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.retrieval.contract import WorkspaceRef
@@ -78,3 +78,16 @@ async def find_drift(reads: Reads, ref: WorkspaceRef, suffix: str) -> Drift:
         arguments = (ref.engine_name, ref.workspace_id) if "$2" in sql else (ref.engine_name,)
         found[kind] = tuple(sorted(row["id"] for row in await reads.fetch(sql, *arguments)))
     return Drift(found)
+
+
+_MENTIONED = """
+SELECT named.name, array_agg(DISTINCT m.version_id || '-chunk-' || lpad(m.chunk_ordinal::text, 3, '0')) AS chunks
+  FROM mentions m CROSS JOIN LATERAL (VALUES (m.name), (m.target)) named (name)
+ WHERE m.workspace_id = $1 AND named.name = ANY ($2)
+ GROUP BY named.name"""
+
+
+async def mentioned_chunks(reads: Reads, ref: WorkspaceRef, names: Iterable[str]) -> dict[str, list[str]]:
+    """Ids of the chunks that speak of each entity or its relations, as the mentions say."""
+    rows = await reads.fetch(_MENTIONED, ref.workspace_id, list(names))
+    return {row["name"]: sorted(row["chunks"]) for row in rows}

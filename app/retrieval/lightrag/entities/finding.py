@@ -13,7 +13,9 @@ from app.retrieval.contract import EngineWorkspace
 from app.retrieval.entity_graph_contract import DuplicateGroup, DuplicatePair, FoundName
 from app.retrieval.lightrag.entities.reads_store import GraphReads
 from app.retrieval.lightrag.entities.walking import EntityWalking
-from app.retrieval.lightrag.pool import inside
+from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.stores import Writes
 from app.text.duplicates.finding import AlikePair, DuplicateFinder, groups_of
 from app.text.duplicates.likeness import PROPOSED
 from app.text.duplicates.looking import NameLookup
@@ -38,7 +40,9 @@ class _Known:
 
 
 class EntityFinding(EntityWalking):
-    _known: OrderedDict[UUID, _Known]
+    def __init__(self, database: EngineDatabase, instances: InstancePool, writes: Writes) -> None:
+        super().__init__(database, instances, writes)
+        self._known: OrderedDict[UUID, _Known] = OrderedDict()
 
     async def search(self, workspace: EngineWorkspace, text: str, *, limit: int) -> Sequence[FoundName]:
         """`EntityGraph.search`."""
@@ -67,10 +71,10 @@ class EntityFinding(EntityWalking):
         return sorted(groups, key=lambda group: (-group.score, group.names))[:limit]
 
     async def _names(self, workspace: EngineWorkspace, *, is_compared: bool) -> _Known:
-        known = self._remembered().setdefault(workspace.ref.workspace_id, _Known())
-        self._remembered().move_to_end(workspace.ref.workspace_id)
-        while len(self._remembered()) > REMEMBERED_WORKSPACES:
-            self._remembered().popitem(last=False)
+        known = self._known.setdefault(workspace.ref.workspace_id, _Known())
+        self._known.move_to_end(workspace.ref.workspace_id)
+        while len(self._known) > REMEMBERED_WORKSPACES:
+            self._known.popitem(last=False)
         async with known.lock:
             if known.version is None or known.version != workspace.corpus_version:
                 names = await self._reads(workspace).names()
@@ -79,11 +83,6 @@ class EntityFinding(EntityWalking):
             if is_compared and known.finder.names != known.lookup.names:
                 await asyncio.to_thread(_compare, known)
         return known
-
-    def _remembered(self) -> "OrderedDict[UUID, _Known]":
-        if not hasattr(self, "_known"):
-            self._known = OrderedDict()
-        return self._known
 
 
 def _compare(known: _Known) -> None:

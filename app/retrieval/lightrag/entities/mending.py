@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lightrag.utils import compute_mdhash_id, make_relation_vdb_ids
+from lightrag.utils import make_relation_vdb_ids
 
 from app.retrieval.contract import EngineWorkspace, Lease, Statement
 from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing
-from app.retrieval.lightrag.entities.check_store import ENTITY_CHECKS, RELATION_CHECKS, Drift, find_drift
+from app.retrieval.lightrag.entities.check_store import (
+    ENTITY_CHECKS,
+    RELATION_CHECKS,
+    Drift,
+    find_drift,
+    mentioned_chunks,
+)
 from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, is_chunk, reread
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.index import unspoiled
@@ -38,23 +44,25 @@ class EntityMending(EntityBrowsing):
                 if not drift:
                     return
                 orphans = await _remove_orphans(rag, drift)
-                broken = drift.names(ENTITY_CHECKS) | {
-                    name for pair in drift.names(RELATION_CHECKS) for name in pair.split(SEPARATOR)
-                }
-                await _forget_lost_chunks(rag, sorted(broken), drift)
+                broken = _broken(drift)
+                mentioned = await mentioned_chunks(self._database, ref, sorted(broken))
+                nodes = await rag.chunk_entity_relation_graph.get_nodes_batch(sorted(broken))
+                broken &= nodes.keys() | mentioned.keys()
+                await _correct_lists(rag, sorted(broken), mentioned)
                 names = NameResolver(self._database, ref)
                 found = await reread(rag, self._database, ref.engine_name, names, names, broken)
                 await derive_again(rag, found)
-                known = await edits.touching(found.names | orphans)
+                gone = orphans - found.names
+                known = await edits.touching(found.names | gone)
                 stale = await apply_edits(rag, known)
                 await correct_anchors(rag, found)
                 await operation.commit(
                     [
                         *names.learning(),
-                        forget_mentions_of(ref, found.names | orphans),
+                        forget_mentions_of(ref, found.names | gone),
                         *insert_mentions(ref, list(found.extractions().mentions())),
                         *edits.deleting(stale),
-                        forgetting(ref, orphans),
+                        forgetting(ref, gone),
                         *companions,
                     ]
                 )
@@ -66,7 +74,8 @@ class EntityMending(EntityBrowsing):
 async def _remove_orphans(rag: Any, drift: Drift) -> set[str]:
     """What belongs to nothing in the graph. Returns the names of entities that are not there."""
     entities = set(drift.found["vector_without_entity"]) | set(drift.found["chunks_without_entity"])
-    await rag.entities_vdb.delete([compute_mdhash_id(name, prefix="ent-") for name in sorted(entities)])
+    for name in drift.found["vector_without_entity"]:
+        await rag.entities_vdb.delete_entity(name)
     await _delete_rows(rag.entity_chunks, sorted(drift.found["chunks_without_entity"]))
     pairs = [tuple(key.split(SEPARATOR)) for key in drift.found["vector_without_relation"]]
     await rag.relationships_vdb.delete([key for pair in pairs for key in make_relation_vdb_ids(*pair)])
@@ -81,19 +90,26 @@ async def _delete_rows(storage: Any, keys: list[str]) -> None:
     await storage.delete(keys)
 
 
-async def _forget_lost_chunks(rag: Any, names: Sequence[str], drift: Drift) -> None:
-    """Take chunks that are gone from the lists, so that what is left can be read again."""
-    for storage, keys in (
-        (rag.entity_chunks, list(names)),
-        (rag.relation_chunks, list(drift.found["relation_with_lost_chunks"])),
-    ):
+def _broken(drift: Drift) -> set[str]:
+    """Entities to be derived again, with all their relations."""
+    pairs = drift.names(RELATION_CHECKS) | drift.names(
+        dict.fromkeys(("vector_without_relation", "chunks_without_relation"), "")
+    )
+    ends = {name for pair in pairs for name in pair.split(SEPARATOR)}
+    return drift.names(ENTITY_CHECKS) | ends | set(drift.found["mention_without_entity"])
+
+
+async def _correct_lists(rag: Any, names: Sequence[str], mentioned: Mapping[str, Sequence[str]]) -> None:
+    """Take chunks that are gone from the lists, and add those of mentions, so that all there is can be read again."""
+    edges = await rag.chunk_entity_relation_graph.get_nodes_edges_batch(list(names))
+    pairs = sorted({SEPARATOR.join(sorted(pair)) for found in edges.values() for pair in found})
+    for storage, keys in ((rag.entity_chunks, list(names)), (rag.relation_chunks, pairs)):
         rows = await storage.get_by_ids(keys)
         for key, row in zip(keys, rows, strict=True):
-            if row is None:
-                continue
-            chunks = [chunk for chunk in row["chunk_ids"] if is_chunk(chunk)]
+            listed = list(dict.fromkeys([*((row or {}).get("chunk_ids") or ()), *mentioned.get(key, ())]))
+            chunks = [chunk for chunk in listed if is_chunk(chunk)]
             known = await rag.text_chunks.get_by_ids(chunks)
             gone = {chunk for chunk, found in zip(chunks, known, strict=True) if found is None}
-            if gone:
-                left = [chunk for chunk in row["chunk_ids"] if chunk not in gone]
+            left = [chunk for chunk in listed if chunk not in gone]
+            if row is None or left != row["chunk_ids"]:
                 await storage.upsert({key: {"chunk_ids": left, "count": len(left)}})
