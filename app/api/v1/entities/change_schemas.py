@@ -145,3 +145,38 @@ class ChangePage(Page[ChangeRead]):
     """Changes, newest first."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"items": [], "next_cursor": None}]})
+
+
+# By what was asked for.
+MERGE_EXAMPLES: dict[str, Any] = {
+    "merged": {
+        "value": {
+            "name": "Elena Petrova",
+            "type": "Person",
+            "description": "Leads a research group.",
+            "relations": [],
+            "chunks": [],
+            "change_id": EXAMPLE_CHANGE,
+        }
+    },
+    "dry_run": {
+        "value": {
+            "dry_run": True,
+            "name": "Elena Petrova",
+            "type": "Person",
+            "description": "Leads a research group.",
+            "is_new": False,
+            "chunks": 3,
+            "relations": [
+                {
+                    "source": "Elena Petrova",
+                    "target": "Harbor Works",
+                    "weight": 2.0,
+                    "chunks": 2,
+                    "merged_from": [["E. Petrova", "Harbor Works"], ["Elena Petrova", "Harbor Works"]],
+                }
+            ],
+            "avoided_self_loops": [["E. Petrova", "Elena Petrova"]],
+        }
+    },
+}

@@ -9,7 +9,14 @@ from pydantic import AfterValidator
 from app.api.deps import AdminCaller, ReaderCaller, RoleRequired, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
 from app.api.problems import problems
-from app.api.v1.entities.change_schemas import ChangePage, ChangeRead, EntityMerge, MergedEntity, MergePreviewRead
+from app.api.v1.entities.change_schemas import (
+    MERGE_EXAMPLES,
+    ChangePage,
+    ChangeRead,
+    EntityMerge,
+    MergedEntity,
+    MergePreviewRead,
+)
 from app.api.v1.entities.names import ChangesDep, RequestedDep
 from app.api.v1.entities.schemas import MAX_NAME_CHARS
 from app.domain.entities.changes import Merged
@@ -23,6 +30,8 @@ QUEUED: dict[int | str, dict[str, Any]] = {
     202: {"model": ChangeRead, "description": "It touches many relations and is left to a worker."}
 }
 
+MERGED: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"examples": MERGE_EXAMPLES}}}}
+
 
 @router.post(
     "/merge",
@@ -30,7 +39,7 @@ QUEUED: dict[int | str, dict[str, Any]] = {
     responses=problems(
         RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, InvalidMerge,
         WorkspaceBusy, GraphWriteFailed,
-    ) | QUEUED,
+    ) | QUEUED | MERGED,
 )  # fmt: skip
 async def merge_entities(
     workspace_id: WorkspaceDep,

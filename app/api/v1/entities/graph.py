@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from fastapi import APIRouter, Depends, Query
@@ -22,6 +22,22 @@ from app.retrieval.entity_contract import EntityNotFound
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}", tags=["entities"])
 READ = (WorkspaceNotFound, WorkspaceDeleting, EngineOff)
+
+
+def _file(example: str) -> dict[str, Any]:
+    return {"schema": {"type": "string"}, "example": example}
+
+
+EXPORTED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            "application/jsonl": _file(
+                '{"kind": "entity", "name": "Press 4", "type": "Machine", "description": "A press."}\n'
+            ),
+            "application/graphml+xml": _file('<graphml><graph><node id="Press 4"/></graph></graphml>'),
+        }
+    }
+}
 
 
 def entity_looking(container: ContainerDep) -> EntityLooking:
@@ -96,12 +112,8 @@ async def read_paths(
 
 
 @router.get(
-    "/graph",
-    summary="Export the graph",
-    responses=problems(*READ)
-    | {200: {"content": {"application/jsonl": {"schema": {"type": "string"}}, "application/graphml+xml": {"schema": {"type": "string"}}}}},
-    response_class=StreamingResponse,
-)  # fmt: skip
+    "/graph", summary="Export the graph", responses=problems(*READ) | EXPORTED, response_class=StreamingResponse
+)
 async def export_graph(
     workspace_id: WorkspaceDep,
     caller: ReaderCaller,
