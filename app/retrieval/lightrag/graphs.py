@@ -1,14 +1,18 @@
 """Which statements read a workspace's graph: those on the two plain tables, or those that ask Apache AGE."""
 
+from collections.abc import Collection
 from importlib.util import find_spec
 
 from app.retrieval.contract import GraphStoreName, WorkspaceRef
 from app.retrieval.errors import GraphStoreUnavailable
-from app.retrieval.lightrag.age.stores import AgeGraphStore, AgeReader, AgeSupportStore
+from app.retrieval.lightrag.age.rows import AgeRows
+from app.retrieval.lightrag.age.stores import AgeGraphReads, AgeGraphStore, AgeReader, AgeSupportStore
 from app.retrieval.lightrag.age.walks import AgeWalks
+from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.graph_store import GraphStore, obstacle_to_age
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.reads import Reads
+from app.retrieval.lightrag.rows_store import Rows, TableRows
 from app.retrieval.lightrag.search_store import GraphReader
 from app.retrieval.lightrag.support_store import SupportStore
 from app.retrieval.lightrag.walk_store import TableWalks, Walks
@@ -36,6 +40,15 @@ def graph_reader(database: Reads, ref: WorkspaceRef, suffix: str) -> GraphReader
 def support_store(database: Reads, ref: WorkspaceRef, *, include_partial: bool = False) -> SupportStore:
     kind = AgeSupportStore if ref.graph_store == "age" else SupportStore
     return kind(database, ref, include_partial=include_partial)
+
+
+def graph_reads(database: Reads, ref: WorkspaceRef, states: Collection[str]) -> GraphReads:
+    kind = AgeGraphReads if ref.graph_store == "age" else GraphReads
+    return kind(database, ref, states)
+
+
+def graph_rows(database: EngineDatabase, ref: WorkspaceRef) -> Rows:
+    return AgeRows(database, ref) if ref.graph_store == "age" else TableRows(database, ref)
 
 
 def walks(database: Reads, ref: WorkspaceRef) -> Walks:

@@ -73,7 +73,7 @@ async def test_what_is_not_trusted_is_no_way_and_no_neighbour(
 async def test_an_export_holds_everything_page_by_page(
     index: GraphWriter, entities: GraphEntities, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.retrieval.lightrag.entities.walking.PAGE", 2)
+    monkeypatch.setattr("app.retrieval.lightrag.rows_store.PAGE", 2)
     await ingest(index, corpus, CHAIN)
     await entities.create_entity(
         corpus.workspace, "tab\there", {"description": "d"}, corpus.lease, record=ChangeRecord()

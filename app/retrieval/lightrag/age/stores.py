@@ -4,7 +4,7 @@ The graph's role sees nothing but the graph, so what one statement joins in the 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from app.providers.contract import Vectors
@@ -12,6 +12,7 @@ from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.age import reading
 from app.retrieval.lightrag.age.cypher import AgeGraph
 from app.retrieval.lightrag.age.reading import Pair, canonical
+from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.graph_store import MANUAL, SEPARATOR, GraphStore, Remaining
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.reads import Reads
@@ -87,7 +88,7 @@ class AgeSupportStore(SupportStore):
 
     async def entities(self, *, prefix: str | None, after: str | None, limit: int) -> Sequence[Any]:
         rows = await self._database.fetch(
-            _NAMES, self._ref.engine_name, self._ref.tenant_id, self._states, limit, prefix, after
+            _NAMES, self._ref.engine_name, self._ref.tenant_id, self.states, limit, prefix, after
         )
         names = [row["name"] for row in rows]
         found = await reading.nodes(self._graph, names)
@@ -115,6 +116,46 @@ class AgeSupportStore(SupportStore):
             for pair in best
             if pair in found
         ]
+
+    async def relation(self, one: str, other: str) -> Sequence[Any]:
+        pair = min(one, other), max(one, other)
+        found = await reading.edges(self._graph, [pair])
+        return [{"src_id": pair[0], "tgt_id": pair[1], "properties": json.dumps(found[pair])}] if pair in found else []
+
+    async def count_relations(self, names: Sequence[str]) -> int:
+        return len(await reading.around(self._graph, names)) if names else 0
+
+
+class AgeGraphReads(GraphReads):
+    """What is read around in the graph."""
+
+    def __init__(self, reads: Reads, ref: WorkspaceRef, states: Collection[str]) -> None:
+        super().__init__(reads, ref, states)
+        self._graph = AgeGraph(reads, ref)
+
+    async def around(self, names: Iterable[str], *, limit: int) -> Sequence[Any]:
+        border = list(names)
+        weights = await reading.around(self._graph, border)
+        best = sorted(weights, key=lambda pair: (-weights[pair], *pair))[: limit * len(border)]
+        found = await reading.edges(self._graph, best)
+        return [
+            {"src_id": pair[0], "tgt_id": pair[1], "properties": json.dumps(found[pair])}
+            for pair in best
+            if pair in found
+        ]
+
+    async def nodes(self, names: Iterable[str]) -> Sequence[Any]:
+        found = await reading.nodes(self._graph, list(names))
+        return [{**node, "entity_name": name, "description": node["description"] or ""} for name, node in found.items()]
+
+    async def neighbours_of(self, names: Iterable[str]) -> dict[str, set[str]]:
+        wanted = set(names)
+        found: dict[str, set[str]] = {}
+        for one, other in await reading.around(self._graph, sorted(wanted)):
+            for here, there in ((one, other), (other, one)):
+                if here in wanted:
+                    found.setdefault(here, set()).add(there)
+        return found
 
 
 class AgeGraphStore(GraphStore):

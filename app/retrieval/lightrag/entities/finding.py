@@ -11,8 +11,8 @@ from uuid import UUID
 
 from app.retrieval.contract import EngineWorkspace
 from app.retrieval.entity_graph_contract import DuplicateGroup, DuplicatePair, FoundName
-from app.retrieval.lightrag.entities.reads_store import GraphReads
 from app.retrieval.lightrag.entities.walking import EntityWalking
+from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.stores import Writes

@@ -6,6 +6,7 @@ from typing import Any
 from lightrag.utils import make_relation_vdb_ids
 
 from app.retrieval.contract import EngineWorkspace, Lease, Statement
+from app.retrieval.errors import GraphStoreUnavailable
 from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing
 from app.retrieval.lightrag.entities.check_store import (
@@ -27,6 +28,7 @@ from app.retrieval.lightrag.stores import Write
 class EntityMending(EntityBrowsing):
     async def check(self, workspace: EngineWorkspace) -> Mapping[str, int]:
         """`GraphCheck.check`."""
+        _require_tables(workspace)
         with inside(workspace.ref):
             drift = await find_drift(self._database, workspace.ref, workspace.vector_suffix)
         return {kind: len(names) for kind, names in drift.found.items()}
@@ -35,6 +37,7 @@ class EntityMending(EntityBrowsing):
         self, workspace: EngineWorkspace, lease: Lease, *, companions: Sequence[Statement] = ()
     ) -> Mapping[str, int]:
         """`GraphCheck.mend`."""
+        _require_tables(workspace)
         ref, edits = workspace.ref, self._edits(workspace)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
             rag = instance.rag
@@ -69,6 +72,11 @@ class EntityMending(EntityBrowsing):
 
             await self._writes.run(rag, lease, write)
         return await self.check(workspace)
+
+
+def _require_tables(workspace: EngineWorkspace) -> None:
+    if workspace.ref.graph_store != "table":
+        raise GraphStoreUnavailable("Only graphs in plain tables can be checked.", store=workspace.ref.graph_store)
 
 
 async def _remove_orphans(rag: Any, drift: Drift) -> set[str]:

@@ -1,22 +1,24 @@
 """Neighbours, paths, mentions and exports: looking around in the graph, within limits."""
 
+import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from app.retrieval.contract import EngineWorkspace, EntityEvidence, RelationEvidence
+from app.retrieval.contract import EngineWorkspace, EntityEvidence, RelationEvidence, WorkspaceRef
 from app.retrieval.entity_graph_contract import EntityMention, Surroundings
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing, relation_evidence
-from app.retrieval.lightrag.entities.reads_store import GraphReads
 from app.retrieval.lightrag.evidence import graph_evidence
+from app.retrieval.lightrag.graph_reads_store import GraphReads
+from app.retrieval.lightrag.graphs import graph_reads, graph_rows
 from app.retrieval.lightrag.pool import inside
+from app.retrieval.lightrag.rows_store import Key, Kind, Properties, Rows
 from app.retrieval.lightrag.support_store import SupportStore
 
 # Of each entity at most: hubs would fill the answer by themselves.
 RELATIONS_A_NEIGHBOUR = 200
 # A search for paths looks no further than this.
 MAX_VISITED = 20_000
-PAGE = 500
 
 
 class EntityWalking(EntityBrowsing):
@@ -80,39 +82,50 @@ class EntityWalking(EntityBrowsing):
 
     async def export(self, workspace: EngineWorkspace) -> AsyncIterator[EntityEvidence | RelationEvidence]:
         """`EntityGraph.export`."""
-        reads, support = self._reads(workspace), self._support(workspace)
+        ref, support = workspace.ref, self._support(workspace)
+        rows = graph_rows(self._database, ref)
         shown: set[str] = set()
-        after: str | None = None
-        while True:
-            with inside(workspace.ref):
-                rows = await reads.node_page(after, PAGE)
-                entities = (await graph_evidence(support, rows, ()))[0]
+        async for page in _pages(ref, rows, "nodes"):
+            with inside(ref):
+                entities = (await graph_evidence(support, [_node(key[0], found) for key, found in page], ()))[0]
             for entity in entities:
                 shown.add(entity.name)
                 yield entity
-            if len(rows) < PAGE:
-                break
-            after = rows[-1]["entity_name"]
-        last: tuple[str, str] | None = None
-        while True:
-            with inside(workspace.ref):
-                rows = await reads.edge_page(last, PAGE)
-                relations = await relation_evidence(support, rows)
+        async for page in _pages(ref, rows, "edges"):
+            edges = [{"src_id": key[0], "tgt_id": key[1], "properties": json.dumps(dict(found))} for key, found in page]
+            with inside(ref):
+                relations = await relation_evidence(support, edges)
             for relation in relations:
                 if relation.source in shown and relation.target in shown:
                     yield relation
-            if len(rows) < PAGE:
-                break
-            last = rows[-1]["src_id"], rows[-1]["tgt_id"]
 
     def _reads(self, workspace: EngineWorkspace) -> GraphReads:
-        return GraphReads(self._database, workspace.ref, self._support(workspace).states)
+        return graph_reads(self._database, workspace.ref, self._support(workspace).states)
 
     async def _shown(
         self, support: SupportStore, reads: GraphReads, distance: Mapping[str, int]
     ) -> list[tuple[EntityEvidence, int]]:
         entities = (await graph_evidence(support, await reads.nodes(distance), ()))[0]
         return sorted(((found, distance[found.name]) for found in entities), key=lambda each: (each[1], each[0].name))
+
+
+async def _pages(ref: WorkspaceRef, rows: Rows, kind: Kind) -> AsyncIterator[Sequence[tuple[Key, Properties]]]:
+    """The fence is entered for each page only: what asks for pages may be another task each time."""
+    pages = rows.pages(kind)
+    while True:
+        with inside(ref):
+            page = await anext(pages, None)
+        if page is None:
+            return
+        yield page
+
+
+def _node(name: str, properties: Properties) -> dict[str, Any]:
+    return {
+        "entity_name": name,
+        "entity_type": properties.get("entity_type") or "",
+        "description": properties.get("description") or "",
+    }
 
 
 async def _trusted_pairs(support: SupportStore, rows: Sequence[Any]) -> list[tuple[str, str]]:

@@ -26,20 +26,6 @@ SELECT id AS entity_name, properties->>'entity_type' AS entity_type, coalesce(pr
   FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND id = ANY ($2)
 """  # noqa: S608 - put together from constants
 
-_NODE_PAGE = f"""
-SELECT id AS entity_name, properties->>'entity_type' AS entity_type, coalesce(properties->>'description', '') AS description
-  FROM lightrag_graph_nodes
- WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND ($2::text IS NULL OR id COLLATE "C" > $2)
- ORDER BY id COLLATE "C" LIMIT $3
-"""  # noqa: S608 - put together from constants
-
-_EDGE_PAGE = f"""
-SELECT src_id, tgt_id, properties FROM lightrag_graph_edges
- WHERE workspace = $1 AND namespace = '{NAMESPACE}'
-   AND ($2::text IS NULL OR (src_id COLLATE "C", tgt_id COLLATE "C") > ($2, $3))
- ORDER BY src_id COLLATE "C", tgt_id COLLATE "C" LIMIT $4
-"""  # noqa: S608 - put together from constants
-
 _MENTIONS = f"""
 SELECT m.id, live.document_id, m.version_id, m.chunk_ordinal, m.name, m.target, m.description, m.keywords
   FROM mentions m JOIN ({TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id = m.version_id
@@ -86,12 +72,6 @@ class GraphReads:
 
     async def nodes(self, names: Iterable[str]) -> Sequence[Any]:
         return await self._reads.fetch(_NODES, self._ref.engine_name, list(names))
-
-    async def node_page(self, after: str | None, limit: int) -> Sequence[Any]:
-        return await self._reads.fetch(_NODE_PAGE, self._ref.engine_name, after, limit)
-
-    async def edge_page(self, after: tuple[str, str] | None, limit: int) -> Sequence[Any]:
-        return await self._reads.fetch(_EDGE_PAGE, self._ref.engine_name, *(after or (None, None)), limit)
 
     async def mentions(self, name: str, *, after: int, limit: int) -> Sequence[Any]:
         ref = self._ref
