@@ -1,0 +1,99 @@
+"""Looking around, exports and duplicates over HTTP."""
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+
+from app.db.base import WorkspaceId
+from tests.api.conftest import Index
+from tests.api.documents import upload_text
+from tests.factories import Tenancy
+
+TEXT = """Elena Petrova leads the research group of Harbor Works in Hamburg. In 2022 Elena Petrowa received the Bluewater Prize.
+
+Jonas Weber hired Elena Petrova in 2016. Professor Ingrid Solberg shared the Bluewater Prize with Elena Petrowa.
+"""
+
+
+@pytest.fixture
+async def url(client: httpx.AsyncClient, tenancy: Tenancy, index: Index) -> str:
+    workspace_id: WorkspaceId = await tenancy.add_workspace(engines=("lazy", "graph"))
+    await index(tenancy, await upload_text(client, workspace_id, TEXT))
+    return f"/v1/workspaces/{workspace_id}"
+
+
+async def get(client: httpx.AsyncClient, path: str, **params: Any) -> Any:
+    response = await client.get(path, params=params)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_one_looks_around_from_an_entity(client: httpx.AsyncClient, url: str) -> None:
+    found = (await get(client, f"{url}/entities/search", query="petrovva elena"))["items"]
+    assert found[0]["name"].startswith("Elena Petro")
+    around = await get(client, f"{url}/entity/neighbours", name="Elena Petrova", depth=3)
+    assert around["entities"][0]["name"] == "Elena Petrova"
+    assert len(around["entities"]) > 3
+    assert around["relations"]
+    far = max(around["entities"], key=lambda entity: entity["distance"])
+    paths = (await get(client, f"{url}/entities/paths", source="Elena Petrova", target=far["name"]))["paths"]
+    assert [len(path) - 1 for path in paths][0] == far["distance"]
+    first = await get(client, f"{url}/entity/mentions", name="Elena Petrova", limit=1)
+    rest = await get(client, f"{url}/entity/mentions", name="Elena Petrova", cursor=first["next_cursor"])
+    told = [(m["chunk_ordinal"], m["name"], m["target"], m["description"]) for m in first["items"] + rest["items"]]
+    assert len(told) == len(set(told)) > 1
+    for path in ("entity/neighbours", "entity/mentions"):
+        assert (await client.get(f"{url}/{path}", params={"name": "Nobody"})).json()["code"] == "entity_not_found"
+    assert (await client.get(f"{url}/entity/neighbours", params={"name": "x", "depth": 4})).status_code == 422
+
+
+async def test_both_exports_hold_the_same_graph(client: httpx.AsyncClient, url: str) -> None:
+    body = {"name": "tab\there <&>\"'", "description": "line\nbreak"}
+    assert (await client.post(f"{url}/entities", json=body)).status_code == 201
+    lines = [json.loads(line) for line in (await client.get(f"{url}/graph")).text.splitlines()]
+    names = {line["name"] for line in lines if line["kind"] == "entity"}
+    listed = (await get(client, f"{url}/entities", limit=200))["items"]
+    assert names == {item["name"] for item in listed}
+    relations = {(line["source"], line["target"]) for line in lines if line["kind"] == "relation"}
+    assert len(relations) == sum(item["degree"] for item in listed) / 2
+    answer = await client.get(f"{url}/graph", params={"format": "graphml"})
+    assert answer.headers["content-type"].startswith("application/graphml+xml")
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    root = ElementTree.fromstring(answer.text)  # noqa: S314 - our own
+    assert {node.get("id") for node in root.iter(f"{space}node")} == names
+    assert {(edge.get("source"), edge.get("target")) for edge in root.iter(f"{space}edge")} == relations
+
+
+async def test_duplicates_are_rejected_remembered_and_merged(client: httpx.AsyncClient, url: str) -> None:
+    where = f"{url}/entities/duplicates"
+
+    async def proposed() -> list[set[str]]:
+        return [set(group["names"]) for group in (await get(client, where))["items"]]
+
+    pair = {"Elena Petrova", "Elena Petrowa"}
+    assert pair in await proposed()
+    rejection = {"one": "Elena Petrowa", "other": "Elena Petrova"}
+    assert (await client.post(f"{where}/rejections", json=rejection)).status_code == 201
+    assert pair not in await proposed()
+    assert (await get(client, f"{where}/rejections"))["items"] == [{"one": "Elena Petrova", "other": "Elena Petrowa"}]
+    assert (await client.delete(f"{where}/rejections", params=rejection)).status_code == 204
+    merged = (await client.post(f"{where}/merge", json={"min_score": 0.85, "limit": 1})).json()
+    assert set(merged["names"]) < pair
+    assert pair not in await proposed()
+    undone = await client.post(f"{url}/entities/changes/{merged['change_ids'][0]}/undo")
+    assert undone.status_code == 200
+    assert pair in await proposed()
+
+
+async def test_a_split_over_http_is_undone(client: httpx.AsyncClient, url: str) -> None:
+    entity = await get(client, f"{url}/entity", name="Elena Petrova")
+    body = {"name": "Elena Petrova", "parts": [{"name": "Elena P.", "chunks": entity["chunks"]}]}
+    made = await client.post(f"{url}/entities/split", json=body)
+    assert (made.status_code, made.json()["entities"][0]["name"]) == (200, "Elena P."), made.text
+    assert (await client.post(f"{url}/entities/changes/{made.json()['change_id']}/undo")).status_code == 200
+    assert await get(client, f"{url}/entity", name="Elena Petrova") == entity
+    other = {"name": "Elena Petrova", "parts": [{"name": "X", "chunks": [{**entity["chunks"][0], "ordinal": 77}]}]}
+    assert (await client.post(f"{url}/entities/split", json=other)).json()["code"] == "invalid_entity"
