@@ -14,7 +14,6 @@ NAMES = [
     "Hall B",
     "a/b\\c",
     "aliases",
-    "..",
     "tab\there",
     "名" * 600,
     "🚀 {0} %s '; --",

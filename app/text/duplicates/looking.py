@@ -7,7 +7,7 @@ from app.text.duplicates.letters import in_latin, without_marks
 
 GRAM = 3
 # Scores of a hit, by how it matches; below, the share of trigrams.
-SAME, BEGINS, WORD_BEGINS = 1.0, 0.95, 0.9
+SAME, BEGINS, WORD_BEGINS, WITHIN = 1.0, 0.95, 0.9, 0.8
 LEAST = 0.3
 
 
@@ -59,6 +59,8 @@ class NameLookup:
                 best = max(best, BEGINS)
             elif f" {wanted}" in f" {text}":
                 best = max(best, WORD_BEGINS)
+            elif wanted in text:
+                best = max(best, WITHIN)
         return max(best, 0.85 * shared / grams)
 
 

@@ -35,10 +35,11 @@ class EntityOperations:
 
     async def _resolve(self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True) -> str | None:
         """The entity of that very name, or of the name LightRAG makes of it, or that another spelling or alias means."""
-        aliases = self._aliases(workspace)
-        meant = await (aliases.meanings([name]) if by_alias else aliases.meant_by_spelling([name]))
-        candidates = [name, engine_name(name), *meant.values()]
-        known = await self._support(workspace).existing(candidates)
+        with inside(workspace.ref):
+            aliases = self._aliases(workspace)
+            meant = await (aliases.meanings([name]) if by_alias else aliases.meant_by_spelling([name]))
+            candidates = [name, engine_name(name), *meant.values()]
+            known = await self._support(workspace).existing(candidates)
         return next((candidate for candidate in candidates if candidate in known), None)
 
     async def names_of(self, workspace: EngineWorkspace, name: str) -> Sequence[str]:

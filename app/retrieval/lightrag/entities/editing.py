@@ -15,6 +15,7 @@ from app.retrieval.lightrag.entities.replay import is_chunk
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.names import engine_name
+from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.repair import rebuild, remove_unsupported
 from app.retrieval.lightrag.storage.aliases import forgetting, resolved_names, spelling
 from app.retrieval.lightrag.storage.mentions import forget_mentions_of
@@ -132,7 +133,8 @@ class EntityEditing(EntityBrowsing):
         known = await self._resolve(workspace, name)
         if known is not None:
             raise EntityExists(f"There is an entity named {known!r}.")
-        meant = (await self._aliases(workspace).meanings([name])).get(name, engine_name(name))
+        with inside(workspace.ref):
+            meant = (await self._aliases(workspace).meanings([name])).get(name, engine_name(name))
         if not meant or SEPARATOR in meant:
             raise InvalidEntity("The engine cannot keep an entity of that name.")
         return meant
