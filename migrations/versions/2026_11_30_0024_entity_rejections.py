@@ -5,8 +5,8 @@ from alembic import op
 
 from app.db.policies import APP_ROLE, ENGINE_ROLE, audit, fence_by_tenant
 
-revision = "0023"
-down_revision = "0022"
+revision = "0024"
+down_revision = "0023"
 branch_labels = None
 depends_on = None
 
