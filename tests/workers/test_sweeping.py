@@ -25,6 +25,7 @@ from app.jobs import Job, PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion
 from app.retrieval.contract import WorkspaceRef
 from app.settings import Settings
 from tests.factories import Tenancy
+from tests.workers.fleet import forget_queued
 from tests.workers.uploads import Upload, Uploads
 from workers.task import attempt
 
@@ -101,6 +102,21 @@ async def test_queued_work_whose_messages_are_gone(
     assert await swept(sweeper, broker, uploads.tenant_id) == [upload.process]
     await attempt(worker.jobs, upload.process, runs=1)
     assert await swept(sweeper, broker, uploads.tenant_id) == [upload.index_graph]
+
+
+async def test_queued_work_whose_worker_died_between_choosing_and_claiming_it(
+    sweeper: Sweeper, broker: Broker, worker: Worker, uploads: Uploads, workspace_id: WorkspaceId, settings: Settings
+) -> None:
+    """Its message was used up, and what is sent again must not be passed over as taken."""
+    await forget_queued(settings)  # else it may be another one's turn
+    upload = await uploads.add(workspace_id, "Ada met Ben in Lindau.", engines=GRAPH)
+    for job in (upload.process, upload.index_graph):
+        assert await worker.jobs.choose(job) == job
+        assert await worker.jobs.choose(job) is None
+        assert await swept(sweeper, broker, uploads.tenant_id) == [job]
+        assert await worker.jobs.choose(job) == job
+        await attempt(worker.jobs, job, runs=1)
+    assert (await uploads.state(upload, "graph")).state == "ready"
 
 
 async def test_work_whose_lease_has_expired(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, TextClause, func, text, update
+from sqlalchemy import ColumnElement, Row, TextClause, case, func, text, update
 
 from app.db.models import Chunk, IndexState
 from app.db.session import TenantSession
@@ -215,8 +215,14 @@ class IndexStates:
         return row is not None
 
     async def mark_sent(self, version_ids: list[UUID]) -> None:
-        """Note that the jobs of these queued states were sent again, so that the next sweep does not repeat it."""
-        await self._change((IndexState.version_id.in_(version_ids), IndexState.state == "queued"))
+        """Note that the jobs of these queued states were sent again, so that the next sweep does not repeat it.
+
+        Whoever had chosen one of them and has not claimed it by now has died: it may be chosen again.
+        """
+        await self._change(
+            (IndexState.version_id.in_(version_ids), IndexState.state == "queued"),
+            stage=case((IndexState.stage == "starting", "queued"), else_=IndexState.stage),
+        )
 
     async def add_usage(self, claim: Claim, usage: UsageMeter) -> None:
         """Count model calls, whatever became of the attempt that made them; not a transition."""
