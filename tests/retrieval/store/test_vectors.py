@@ -139,7 +139,7 @@ async def test_searching_the_index_is_planned_for_each_workspace_and_nothing_els
         plans = await session.execute(
             text(
                 "SELECT sum(generic_plans), sum(custom_plans) FROM pg_prepared_statements"
-                " WHERE statement LIKE '%WITH near AS%' AND statement NOT LIKE '%pg_prepared_statements%'"
+                " WHERE statement LIKE '%ORDER BY embedding <=>%' AND statement NOT LIKE '%pg_prepared_statements%'"
             )
         )
         generic, custom = plans.one()
