@@ -31,7 +31,7 @@ async def list_duplicates(
     workspace_id: WorkspaceDep,
     caller: ReaderCaller,
     looking: LookingDep,
-    min_score: Annotated[float, Query(ge=PROPOSED, le=1)] = PROPOSED,
+    min_score: Annotated[float, Query(ge=PROPOSED, le=1, description="Of the best pair of a group.")] = PROPOSED,
     limit: Annotated[int, Query(ge=1, le=200, description="Groups at most.")] = 50,
 ) -> DuplicateGroups:
     """Entities that may be one, with the reasons. Accept a group by merging it; a rejected pair is not proposed again."""

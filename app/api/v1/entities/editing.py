@@ -29,10 +29,14 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}", tags=["entities"])
 READ = (WorkspaceNotFound, WorkspaceDeleting, EngineOff)
 WRITE = (RoleRequired, *READ, WorkspaceBusy, GraphWriteFailed)
 EndInQuery = Annotated[
-    str, Query(min_length=1, max_length=MAX_NAME_CHARS, examples=["Press 4"]), AfterValidator(without_binary)
+    str,
+    Query(min_length=1, max_length=MAX_NAME_CHARS, description="Any name of an entity, whole.", examples=["Press 4"]),
+    AfterValidator(without_binary),
 ]
 OtherEndInQuery = Annotated[
-    str, Query(min_length=1, max_length=MAX_NAME_CHARS, examples=["Hall B"]), AfterValidator(without_binary)
+    str,
+    Query(min_length=1, max_length=MAX_NAME_CHARS, description="Any name of the other one.", examples=["Hall B"]),
+    AfterValidator(without_binary),
 ]
 
 

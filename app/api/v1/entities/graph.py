@@ -52,8 +52,10 @@ async def search_entities(
     workspace_id: WorkspaceDep,
     caller: ReaderCaller,
     looking: LookingDep,
-    query: Annotated[str, Query(min_length=1, max_length=200, examples=["petrowa"])],
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    query: Annotated[
+        str, Query(min_length=1, max_length=200, description="What is known of the name.", examples=["petrowa"])
+    ],
+    limit: Annotated[int, Query(ge=1, le=100, description="Entities at most.")] = 20,
 ) -> FoundEntities:
     """By a beginning, a word or the whole of a name, with errors and in any script."""
     found = await looking.search((caller.tenant_id, workspace_id), query, limit=limit)
@@ -87,7 +89,7 @@ async def read_neighbours(
     caller: ReaderCaller,
     looking: LookingDep,
     name: NameInQuery,
-    depth: Annotated[int, Query(ge=1, le=3)] = 1,
+    depth: Annotated[int, Query(ge=1, le=3, description="Relations between them at most.")] = 1,
     limit: Annotated[int, Query(ge=1, le=500, description="Entities at most.")] = 100,
 ) -> SurroundingsRead:
     """Entities within `depth` relations, along the strongest first."""
@@ -103,7 +105,7 @@ async def read_paths(
     source: EndInQuery,
     target: OtherEndInQuery,
     max_length: Annotated[int, Query(ge=1, le=6, description="Relations on a path at most.")] = 4,
-    limit: Annotated[int, Query(ge=1, le=50)] = 10,
+    limit: Annotated[int, Query(ge=1, le=50, description="Paths at most.")] = 10,
 ) -> PathsRead:
     """The shortest ones."""
     place = caller.tenant_id, workspace_id
