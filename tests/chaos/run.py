@@ -9,11 +9,13 @@ from typing import Any
 
 from tests.chaos.checks import broken_histories, open_ends, stray_files, unowned_rows
 from tests.chaos.corpus import Text, make_corpus
+from tests.chaos.events import ANSWERS, wrongly_delivered, wrongly_told
 from tests.chaos.faults import Harmer
 from tests.chaos.schedule import Ask, Harm, Step, Upload, Wish, make_schedule, survivors
 from tests.chaos.snapshot import Snapshot, differences, take_snapshot
 from tests.chaos.stack import ChaosStack
 from tests.chaos.user import User
+from tests.fakes.receiver import Receiver, open_receiver
 
 # Longer than anything that has to run out by itself before work goes on: leases, pauses after failures, requests.
 STALL_SECONDS = 120
@@ -24,6 +26,7 @@ PROGRESS = """
 SELECT (SELECT count(*) FROM index_states WHERE state IN ('queued', 'running') OR cleanliness <> 'clean')
      + (SELECT count(*) FROM documents WHERE deleting_at IS NOT NULL)
      + (SELECT count(*) FROM workspace_leases WHERE owner IS NOT NULL)
+     + (SELECT count(*) FROM webhook_deliveries WHERE state = 'pending')
      + (SELECT count(*) FROM versions old JOIN versions v ON v.document_id = old.document_id AND v.ordinal > old.ordinal)
        AS open,
        (SELECT sum(attempts) FROM index_states) AS attempts,
@@ -69,13 +72,18 @@ async def run_chaos(stack: ChaosStack, seed: int, size: Size, say: Say) -> None:
     say("under faults")
     user = await User.create(stack, "disturbed")
     try:
-        harmer = Harmer(stack, say)
-        await _disturb(user, harmer, schedule)
-        say("all is well again; waiting for every document to be final")
-        states = await _settle(user, say)
-        say(f"final states: {dict(states)}")
-        await _retry_until_ready(user, say)
-        await _compare(stack, user, harmer, schedule, expected, say)
+        async with open_receiver() as receiver:
+            receiver.answers = list(ANSWERS)
+            harmer = Harmer(stack, say)
+            await user.make_workspaces(_workspaces(schedule))
+            secrets = await user.watch(receiver.url)
+            await _disturb(user, harmer, schedule)
+            say("all is well again; waiting for every document to be final")
+            states = await _settle(user, say)
+            say(f"final states: {dict(states)}")
+            await _retry_until_ready(user, say)
+            await _compare(stack, user, harmer, schedule, expected, say)
+            await _compare_told(stack, receiver, secrets, say)
     finally:
         await user.close()
 
@@ -121,7 +129,6 @@ def _sources(answer: dict[str, Any]) -> list[str]:
 
 
 async def _disturb(user: User, harmer: Harmer, schedule: list[Step]) -> None:
-    await user.make_workspaces(_workspaces(schedule))
     try:
         for step in schedule:
             match step:
@@ -205,6 +212,15 @@ async def _compare(
     lines = (stack.log() + stack.log("api")).splitlines()
     wrong += [f"a log says: {line[:1500]}" for line in lines if any(words in line for words in TROUBLE)][:5]
     say(f"rows compared: {sum(rows.total() for rows in found.rows.values())} in {len(found.rows)} tables")
+    if wrong:
+        raise Failed("\n".join(wrong))
+
+
+async def _compare_told(stack: ChaosStack, receiver: Receiver, secrets: dict[str, str], say: Say) -> None:
+    messages = {headers["webhook-id"] for headers, _ in receiver.received}
+    say(f"webhooks were called {len(receiver.received)} times for {len(messages)} events")
+    async with stack.connection() as connection:
+        wrong = [*await wrongly_told(connection), *await wrongly_delivered(connection, receiver, secrets)]
     if wrong:
         raise Failed("\n".join(wrong))
 
