@@ -13,7 +13,8 @@ from tests.chaos.stack import ChaosStack
 
 # No summaries: what a model would make of descriptions depends on the order of merging.
 SETTINGS = {"chunk_strategy": "sentence", "chunk_tokens": 200, "summary_after_fragments": 100}
-PATIENCE_SECONDS = 60
+# On a busy machine a process takes minutes to start.
+PATIENCE_SECONDS = 240
 UNAVAILABLE = (502, 503, 504)
 
 
@@ -133,6 +134,7 @@ class User:
             try:
                 answer = await self._client.request(method, path, headers=headers, **request)
             except httpx.TransportError as error:
+                self.stack.processes.check()  # one that ended by itself will not come back
                 if not repeat or asyncio.get_running_loop().time() > deadline:
                     raise Surprised(f"{method} {path} was not answered: {error!r}") from error
                 await asyncio.sleep(0.3)
