@@ -18,4 +18,4 @@ class AgeGraphStorage(PGGraphStorage):  # type: ignore[misc]
         async with get_data_init_lock():
             if self.db is None:
                 self.db = await ClientManager.get_client(self.global_config.get("vector_storage"))
-            self.graph_name = self._get_workspace_graph_name()
+            self.graph_name = f"{self.workspace}_{self.namespace}"
