@@ -252,8 +252,10 @@ async def test_a_cursor_of_another_tenant_leads_nowhere(owner: Owner, stranger: 
             continue
         await owner.client.post("/v1/workspaces", json={"name": str(uuid4())})
         path = filled(operation.path, owner.values)
-        cursor = (await owner.client.get(path, params={"limit": 1})).json()["next_cursor"]
-        params = {"cursor": cursor} if cursor else {}
+        needed = operation.sent["params"]
+        needed |= {name: owner.values[name] for name in needed if name in owner.values}
+        cursor = (await owner.client.get(path, params=needed | {"limit": 1})).json()["next_cursor"]
+        params = needed | ({"cursor": cursor} if cursor else {})
         response = await stranger.get(path, params=params)
         assert not shows(response, owner), operation.name
         assert response.status_code in (200, 404), operation.name
