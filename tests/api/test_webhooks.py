@@ -5,15 +5,22 @@ import hashlib
 import hmac
 import json
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from sqlalchemy import text
 
 from app.bootstrap import Container, webhook_client
@@ -208,6 +215,42 @@ async def test_nobody_answers(
     await ready(admin, tenancy, workspace_id)
     await sender.run()
     assert [each["error_code"] for each in await deliveries(admin, webhook)] == ["unreachable"]
+
+
+def certificate(folder: Path, name: str) -> ssl.SSLContext:
+    """A server's context with a certificate for `name` that nobody but itself has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1)).add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True).sign(key, hashes.SHA256())
+    )  # fmt: skip
+    encoding = serialization.Encoding.PEM
+    private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "pair.pem").write_bytes(private + made.public_bytes(encoding))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "pair.pem")
+    return context
+
+
+@pytest.mark.parametrize(("name", "is_known", "expected"), [("localhost", True, None), ("localhost", False, "certificate_refused"), ("other.example", True, "certificate_refused")])  # fmt: skip
+async def test_a_receiver_must_prove_its_name_by_a_certificate_of_a_known_authority(
+    admin: httpx.AsyncClient, database: Database, local: Settings, tenancy: Tenancy, workspace_id: WorkspaceId, url: str,
+    tmp_path: Path, name: str, is_known: bool, expected: str | None,
+) -> None:  # fmt: skip
+    """The connection goes to an address, and the certificate is checked for the name all the same."""
+    async with open_receiver(certificate(tmp_path, name)) as receiver:
+        webhook = (await admin.post(url, json={"url": receiver.url})).json()
+        await ready(admin, tenancy, workspace_id)
+        known = ssl.create_default_context(cafile=str(tmp_path / "pair.pem")) if is_known else None
+        async with webhook_client(known) as client:
+            await WebhookSender(database, local, client).run()
+        [delivery] = await deliveries(admin, webhook)
+        assert delivery["error_code"] == expected
+        assert len(receiver.received) == (0 if expected else 1)
 
 
 async def test_only_what_is_asked_for_is_sent(

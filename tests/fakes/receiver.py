@@ -1,5 +1,6 @@
 """A receiver of webhooks in the test's own process: keeps what it is sent and answers as it is told."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ class Receiver:
 
 
 @asynccontextmanager
-async def open_receiver() -> AsyncIterator[Receiver]:
+async def open_receiver(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+    """With `tls` it is called `localhost`, over https."""
     receiver = Receiver()
 
     async def receive(request: web.Request) -> web.Response:
@@ -32,9 +34,10 @@ async def open_receiver() -> AsyncIterator[Receiver]:
     application.router.add_post("/{path:.*}", receive)
     runner = web.AppRunner(application)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    port = runner.addresses[0][1]
+    receiver.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
     try:
         yield receiver
     finally:

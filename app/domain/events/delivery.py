@@ -6,6 +6,7 @@ cannot stand for another one by then. Redirects are not followed, and the body o
 
 import asyncio
 import json
+import ssl
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -95,8 +96,8 @@ class WebhookSender:
             return Outcome(None, error.code)
         except (TimeoutError, httpx.TimeoutException):
             return Outcome(None, "timeout")
-        except (httpx.HTTPError, OSError, UnicodeError):
-            return Outcome(None, "unreachable")
+        except (httpx.HTTPError, OSError, UnicodeError) as error:
+            return Outcome(None, "certificate_refused" if _is_certificate(error) else "unreachable")
         return Outcome(status, None if httpx.codes.is_success(status) else "refused")
 
     async def _post(self, attempt: Attempt) -> int:
@@ -137,6 +138,13 @@ class WebhookSender:
             reason = "gone" if is_gone else "gave_up"
             await webhooks.disable(attempt.webhook_id, reason)
             logger.warning("webhook_disabled", webhook_id=str(attempt.webhook_id), reason=reason)
+
+
+def _is_certificate(error: BaseException | None) -> bool:
+    """Whether the receiver was reached and could not prove to be who it is called; clients wrap what TLS said."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def payload(event: Event) -> bytes:
