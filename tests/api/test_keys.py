@@ -38,7 +38,7 @@ async def test_a_key_is_shown_once_and_works_until_it_is_revoked(
 async def test_an_expiry_that_is_over_is_refused(client: httpx.AsyncClient) -> None:
     body = {"name": "backend", "role": "reader", "expires_at": "2020-01-01T00:00:00Z"}
     refused = await client.post("/v1/keys", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (422, "validation_failed")
+    assert (refused.status_code, refused.json()["code"]) == (422, "validation_error")
     assert "must be in the future" in refused.text
 
 
