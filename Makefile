@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-vectors eval eval-duplicates eval-quick migrate lock clean
+.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-tenants bench-vectors eval eval-duplicates eval-quick migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -71,6 +71,9 @@ bench-fence: setup ## what row level security costs a mix query, with and withou
 bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1000,10000,100000 DATA= WRITE=0); writes docs/bench-lazy.md
 	@$(BIN)/python -m bench.lazy $(if $(SIZES),--sizes $(SIZES)) $(if $(DATA),--data "$(DATA)") \
 		$(if $(filter 0,$(WRITE)),,--write docs/bench-lazy.md)
+
+bench-tenants: setup ## what a tenant pays for the others: the same requests beside one and beside many (TENANTS=200 WORKSPACES=10)
+	@$(BIN)/python -m bench.tenants $(if $(TENANTS),--tenants $(TENANTS)) $(if $(WORKSPACES),--workspaces $(WORKSPACES))
 
 bench-vectors: setup ## what an ANN index costs and saves by a workspace's size (DIMENSIONS=a,b SIZES=a,b INDEX_UP_TO=n)
 	@$(BIN)/python -m bench.vectors $(if $(DIMENSIONS),--dimensions $(DIMENSIONS)) $(if $(SIZES),--sizes $(SIZES)) \
