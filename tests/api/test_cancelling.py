@@ -9,6 +9,7 @@ import pytest
 
 from app.bootstrap import Worker
 from app.db.base import WorkspaceId
+from app.db.provision import DatabaseUrls
 from app.db.session import Database
 from app.domain.tenants.records import Role
 from app.jobs import IndexGraph, ProcessVersion, PurgeGraphVersion
@@ -17,6 +18,8 @@ from tests.api.conftest import Connect, Index
 from tests.api.documents import set_state, until, upload_text
 from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
+from tests.workers.reports import report
+from tests.workers.uploads import Uploads
 from workers.task import attempt
 
 # Work is told to stop by its next heartbeat; a test that waits longer than this has not been stopped.
@@ -66,6 +69,11 @@ async def reaches(client: httpx.AsyncClient, document: Any, engine: str, stage: 
 async def calls_in_flight(stub: StubServer) -> int:
     stats = await asyncio.to_thread(stub.stats)
     return sum(stats["calls"].values())
+
+
+async def summaries_in_flight(stub: StubServer) -> int:
+    found: int = (await asyncio.to_thread(stub.stats))["in_flight"].get("summary", 0)
+    return found
 
 
 async def chunks_done(client: httpx.AsyncClient, document: Any) -> int:
@@ -133,6 +141,36 @@ async def test_who_waits_for_the_workspace_stops_waiting(
         assert await work is None
         assert (await read(client, document))["status"] == "cancelled"
     assert (await retried(client, tenancy, index, document))["status"] == "ready"
+
+
+async def test_a_merge_that_is_going_on_stops_at_once_and_leaves_nothing(
+    client: httpx.AsyncClient, tenancy: Tenancy, worker: Worker, index: Index, chat: str, stub_llm: StubServer,
+    urls: DatabaseUrls,
+) -> None:  # fmt: skip
+    """The insert waits for the model to sum up what many chunks say of one name; the workspace is its own meanwhile."""
+    settings = {"chunk_strategy": "sentence", "chunk_tokens": 200, "summary_after_fragments": 2}
+    workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"), chat=chat, settings=settings)
+    document = await upload_text(client, workspace_id, report(), media_type="text/markdown")
+    await attempt(worker.jobs, job(ProcessVersion, tenancy, document), runs=1)
+    stub_llm.set_faults({"kind": "summary", "delay_ms": 50_000, "times": 100, "name": "slow"})
+    work = asyncio.create_task(attempt(worker.jobs, job(IndexGraph, tenancy, document), runs=1))
+    await until(lambda: summaries_in_flight(stub_llm))
+    assert (await read(client, document))["engines"]["graph"]["stage"] == "merging"
+    await cancel(client, document)
+    assert await work is None
+    assert "summary_in" not in (await asyncio.to_thread(stub_llm.stats))["tokens"]  # nobody waited for the answer
+    await attempt(worker.jobs, job(PurgeGraphVersion, tenancy, document), runs=1)
+    uploads = Uploads(tenancy.database, worker.container.blobs, tenancy.tenant_id)
+    assert await uploads.engine_rows(workspace_id, urls.engine) == {}  # but for the answers, which are paid for
+    lease = (
+        "SELECT count(*) FROM workspace_leases WHERE workspace_id = :id AND owner IS NOT NULL AND expires_at > now()"
+    )
+    assert await uploads.scalar(lease, id=workspace_id) == 0
+    assert (await read(client, document))["status"] == "cancelled"
+    extractions = (await asyncio.to_thread(stub_llm.stats))["calls"]["extract"]
+    stub_llm.clear_faults("slow")
+    assert (await retried(client, tenancy, index, document))["status"] == "ready"
+    assert (await asyncio.to_thread(stub_llm.stats))["calls"]["extract"] == extractions
 
 
 async def test_a_merge_that_is_called_off_leaves_nothing(

@@ -52,12 +52,15 @@ async def all_ready(uploads: Uploads, documents: list[Upload], *engines: str) ->
 
 
 @pytest.mark.parametrize(
-    "options", [("--concurrency", "4"), ("--pool", "prefork", "--concurrency", "1")], ids=["threads", "prefork"]
+    "options", [("--concurrency", "4"), ("--pool", "processes", "--concurrency", "1")], ids=["threads", "processes"]
 )
 async def test_many_jobs_run_in_one_process(
     fleet: Fleet, tenancy: Tenancy, uploads: Uploads, options: tuple[str, ...]
 ) -> None:
-    """C7: connections are bound to a loop, and a child must not use its parent's."""
+    """C7: connections are bound to a loop, and a child must not use its parent's.
+
+    `--pool prefork` would be taken for no wish at all, and give the configured pool of threads.
+    """
     workspace_id = await tenancy.add_workspace(engines=GRAPH)
     documents = [await uploads.add(workspace_id, letter(n), "a.md", engines=GRAPH) for n in range(20)]
     fleet.start_worker(*options)
