@@ -27,9 +27,11 @@ pytestmark = pytest.mark.timeout(120)
 # Words that nothing else in the database has: of the text, its names, and what was said of it.
 TRACES = ("zanzorb", "querlint", "voxdrum", "plimquat", "grusel")
 TEXT = "Captain Zanzorb of the ship Querlint met Governor Voxdrum in Port Zanzorb. The Querlint carries voxdrum oil."
-SETTINGS = {"chunk_strategy": "sentence", "chunk_tokens": 100, "summary_after_fragments": 2}
+SETTINGS = {"chunk_strategy": "sentence", "chunk_tokens": 200, "summary_after_fragments": 2}
 GONE = {"kind": "extract", "delay_ms": 50_000, "times": 100, "name": "slow"}
 
+# Who changed what, with title and file name: it outlives what was changed.
+KEPT = ("audit_events",)
 TABLES = """
 SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
    AND NOT c.relispartition ORDER BY 1"""
@@ -160,6 +162,8 @@ async def traces(admin: asyncpg.Connection) -> dict[str, int]:
     words = [f"%{word}%" for word in TRACES]
     found = {}
     for (table,) in await admin.fetch(TABLES):
+        if table in KEPT:
+            continue
         count = await admin.fetchval(f'SELECT count(*) FROM "{table}" t WHERE lower(t::text) LIKE ANY ($1)', words)
         if count:
             found[table] = count
@@ -177,7 +181,7 @@ async def scene(
 ) -> Scene:
     chat = await register_stub(stub_llm, owner_database, settings, timeout_seconds=300)
     workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"), chat=chat, settings=SETTINGS)
-    text = "\n\n".join(f"# Part {n} of Plimquat{n}\n\n{TEXT}{' It was noted.' * 40}" for n in range(4))
+    text = "\n\n".join(f"# Part {n} of Plimquat{n}\n\n{TEXT}{' It was noted.' * 60}" for n in range(4))
     document = await upload_text(
         client, workspace_id, text, title="The Querlint", filename="zanzorb.md", media_type="text/markdown",
         metadata={"ship": "querlint"},
