@@ -112,7 +112,7 @@ async def ready(scene: Scene) -> None:
 
 async def partial(scene: Scene) -> None:
     await scene.run(ProcessVersion)
-    scene.stub.set_faults({"match": "Plimquat", "kind": "extract", "body": "Nothing of note.", "times": 9})
+    scene.stub.set_faults({"match": "Plimquat3", "kind": "extract", "body": "Nothing of note.", "times": 9})
     await scene.run(IndexGraph)
     assert (await scene.read())["engines"]["graph"]["state"] == "partial"
 
@@ -135,15 +135,6 @@ async def replaced(scene: Scene) -> None:
     answer = await scene.client.put(scene.document["links"]["content"], json={"text": f"{TEXT} It is grusel now."})
     scene.document = answer.json()
     await scene.run(ProcessVersion)
-
-
-async def merged(scene: Scene) -> None:
-    await ready(scene)
-    link = f"/v1/workspaces/{scene.document['workspace_id']}/entities"
-    names = [item["name"] for item in (await scene.client.get(link)).json()["items"]]
-    body = {"sources": [names[0]], "target": names[1]}
-    answer = await scene.client.post(f"{link}/merge", json=body)
-    assert answer.is_success, answer.text
 
 
 @pytest.fixture
@@ -190,7 +181,7 @@ async def scene(
 
 
 @pytest.mark.parametrize(
-    "make", [queued, waiting_for_the_graph, extracting, merging, ready, partial, failed, cancelled, replaced, merged],
+    "make", [queued, waiting_for_the_graph, extracting, merging, ready, partial, failed, cancelled, replaced],
     ids=lambda make: make.__name__,
 )  # fmt: skip
 async def test_a_document_leaves_no_trace_in_whatever_state_it_was_deleted(

@@ -52,15 +52,12 @@ async def all_ready(uploads: Uploads, documents: list[Upload], *engines: str) ->
 
 
 @pytest.mark.parametrize(
-    "options", [("--concurrency", "4"), ("--pool", "processes", "--concurrency", "1")], ids=["threads", "processes"]
+    "options", [("--concurrency", "4"), ("--pool", "prefork", "--concurrency", "1")], ids=["threads", "prefork"]
 )
 async def test_many_jobs_run_in_one_process(
     fleet: Fleet, tenancy: Tenancy, uploads: Uploads, options: tuple[str, ...]
 ) -> None:
-    """C7: connections are bound to a loop, and a child must not use its parent's.
-
-    `--pool prefork` would be taken for no wish at all, and give the configured pool of threads.
-    """
+    """C7: connections are bound to a loop, and a child must not use its parent's."""
     workspace_id = await tenancy.add_workspace(engines=GRAPH)
     documents = [await uploads.add(workspace_id, letter(n), "a.md", engines=GRAPH) for n in range(20)]
     fleet.start_worker(*options)
