@@ -12,7 +12,7 @@ from app.db.session import TenantSession
 from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lazy.selection import NAMING_FLAGS, Mention
-from app.retrieval.store.trust import trust_parameters, trusted
+from app.retrieval.store.trust import trust_parameters, trusted_passage
 
 _ADD_VERSION = text("""
 INSERT INTO lazy_versions (tenant_id, version_id, workspace, passages, terms)
@@ -60,10 +60,13 @@ DELETE FROM term_postings t USING (SELECT passage_id, unnest(terms) AS key FROM 
 """)
 
 _SEEDS = text("""
-SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, p.text, p.heading_path, d.title
+SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, passage.text, passage.heading_path, passage.title
   FROM lazy_passages l
-  JOIN passages p ON p.tenant_id = :tenant_id AND p.id = l.passage_id
-  JOIN documents d ON d.tenant_id = p.tenant_id AND d.id = p.document_id
+ CROSS JOIN LATERAL (
+   SELECT p.text, p.heading_path, d.title
+     FROM passages p JOIN documents d ON d.tenant_id = p.tenant_id AND d.id = p.document_id
+    WHERE p.tenant_id = :tenant_id AND p.id = l.passage_id OFFSET 0
+ ) passage
  WHERE l.workspace = :workspace AND l.passage_id = ANY (CAST(:ids AS bigint[]))
  ORDER BY l.passage_id
 """)
@@ -91,7 +94,7 @@ SELECT asked.key, array_agg(named.passage_id) AS ids, array_agg(named.flags) AS 
                     WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :scanned + 1) read) few
     WHERE few.df <= :scanned AND few.flags & :naming <> 0 LIMIT :most + 1
  ) named
-  JOIN passages p ON p.tenant_id = :tenant_id AND p.id = named.passage_id {trusted("p")}
+  {trusted_passage("named.passage_id")}
  GROUP BY asked.key
 """)  # noqa: S608 - put together from constants of ours
 

@@ -36,16 +36,22 @@ RETURNING ordinal, id
 """)
 
 _EVIDENCE = f"""
-SELECT p.id, p.document_id, p.version_id, document.title, document.filename, p.ordinal, p.text, p.page_start,
-       p.page_end, p.char_start, p.char_end, p.heading_path, state.state = 'partial' AS is_partial
+SELECT p.id, p.document_id, p.version_id, source.title, source.filename, p.ordinal, p.text, p.page_start,
+       p.page_end, p.char_start, p.char_end, p.heading_path, source.state = 'partial' AS is_partial
   FROM passages p {trusted("p")}
  WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id
 """  # noqa: S608 - put together from constants of ours
-_BY_IDS = text(f"{_EVIDENCE} AND p.id = ANY (CAST(:ids AS bigint[]))")
+_BY_IDS = text(f"""
+SELECT e.* FROM unnest(CAST(:ids AS bigint[])) asked (id)
+ CROSS JOIN LATERAL ({_EVIDENCE} AND p.id = asked.id OFFSET 0) e
+""")  # noqa: S608 - put together from constants of ours
 
 _TRUSTED_IDS = text(f"""
-SELECT p.id FROM passages p {trusted("p")}
- WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id AND p.id = ANY (CAST(:ids AS bigint[]))
+SELECT asked.id FROM unnest(CAST(:ids AS bigint[])) asked (id)
+ CROSS JOIN LATERAL (
+   SELECT p.tenant_id, p.version_id FROM passages p
+    WHERE p.tenant_id = :tenant_id AND p.workspace_id = :workspace_id AND p.id = asked.id OFFSET 0
+ ) p {trusted("p")}
 """)  # noqa: S608 - put together from constants of ours
 
 _OF_CHUNKS = text(f"""

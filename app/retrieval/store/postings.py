@@ -16,7 +16,7 @@ from app.db.session import TenantSession
 from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.hits import Hit
-from app.retrieval.store.trust import trust_parameters, trusted
+from app.retrieval.store.trust import trust_parameters, trusted_passage
 from app.text.concepts.extraction import concept_key
 from app.text.concepts.terms import terms, terms_of
 from app.text.concepts.words import Token
@@ -76,7 +76,7 @@ SELECT found.*, hit.*
                ARRAY(SELECT key FROM chosen ORDER BY key) AS used) found
   LEFT JOIN (
     SELECT scored.passage_id, scored.score, scored.mass
-      FROM scored JOIN passages p ON p.tenant_id = :tenant_id AND p.id = scored.passage_id {trusted("p")}
+      FROM scored {trusted_passage("scored.passage_id")}
      ORDER BY scored.score DESC, scored.passage_id LIMIT :limit
   ) hit ON true
  ORDER BY hit.score DESC, hit.passage_id
