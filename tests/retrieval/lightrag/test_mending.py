@@ -4,6 +4,7 @@ import pytest
 
 from app.retrieval.entity_contract import ChangeRecord
 from app.retrieval.lightrag.entities import GraphEntities
+from app.retrieval.lightrag.entities.check_store import CHUNK_ID
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore
@@ -57,6 +58,14 @@ async def test_harm_is_found_and_mended(
     left = await entities.mend(corpus.workspace, corpus.lease)
     assert set(left.values()) == {0}, left
     assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+@pytest.mark.parametrize("ordinal", [7, 42, 999, 1000, 12345])
+async def test_ids_of_chunks_are_those_that_the_graph_keeps(pool: EngineDatabase, ordinal: int) -> None:
+    rows = await pool.fetch(
+        f"SELECT {CHUNK_ID} AS id FROM (VALUES ('v', $1::int)) m (version_id, chunk_ordinal)", ordinal
+    )
+    assert rows[0]["id"] == f"v-chunk-{ordinal:03d}"
 
 
 async def test_nothing_is_written_where_all_agrees(

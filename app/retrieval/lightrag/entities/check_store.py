@@ -9,6 +9,8 @@ from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.graph_store import MANUAL, NAMESPACE
 from app.retrieval.lightrag.reads import Reads
 
+# The id of the chunk of a mention `m`, as Python's `:03d` writes it: lpad alone would cut longer numbers.
+CHUNK_ID = "m.version_id || '-chunk-' || lpad(m.chunk_ordinal::text, greatest(3, length(m.chunk_ordinal::text)), '0')"
 _IN_GRAPH = f"SELECT id FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMESPACE}'"
 _PAIRS = f"""
 SELECT src_id || '<SEP>' || tgt_id AS id FROM lightrag_graph_edges WHERE workspace = $1 AND namespace = '{NAMESPACE}'
@@ -27,10 +29,10 @@ ENTITY_CHECKS: Mapping[str, str] = {
     "entity_without_vector": f"{_IN_GRAPH} EXCEPT SELECT entity_name FROM lightrag_vdb_entity_{{suffix}} WHERE workspace = $1",
     "entity_without_chunks": f"{_IN_GRAPH} EXCEPT SELECT id FROM lightrag_entity_chunks WHERE workspace = $1",
     "entity_with_lost_chunks": _DANGLING.format(table="lightrag_entity_chunks", manual=MANUAL),
-    "entity_with_untracked_mentions": """
+    "entity_with_untracked_mentions": f"""
 SELECT DISTINCT m.name AS id FROM mentions m JOIN lightrag_entity_chunks t ON t.workspace = $1 AND t.id = m.name
  WHERE m.workspace_id = $2 AND m.target IS NULL
-   AND NOT t.chunk_ids ? (m.version_id || '-chunk-' || lpad(m.chunk_ordinal::text, 3, '0'))""",
+   AND NOT t.chunk_ids ? ({CHUNK_ID})""",
     "entity_with_other_text": f"""
 SELECT v.entity_name AS id FROM lightrag_vdb_entity_{{suffix}} v
   JOIN lightrag_graph_nodes n ON n.workspace = $1 AND n.namespace = '{NAMESPACE}' AND n.id = v.entity_name
@@ -80,8 +82,8 @@ async def find_drift(reads: Reads, ref: WorkspaceRef, suffix: str) -> Drift:
     return Drift(found)
 
 
-_MENTIONED = """
-SELECT named.name, array_agg(DISTINCT m.version_id || '-chunk-' || lpad(m.chunk_ordinal::text, 3, '0')) AS chunks
+_MENTIONED = f"""
+SELECT named.name, array_agg(DISTINCT {CHUNK_ID}) AS chunks
   FROM mentions m CROSS JOIN LATERAL (VALUES (m.name), (m.target)) named (name)
  WHERE m.workspace_id = $1 AND named.name = ANY ($2)
  GROUP BY named.name"""
