@@ -48,6 +48,7 @@ async def test_one_looks_around_from_an_entity(client: httpx.AsyncClient, url: s
     for path in ("entity/neighbours", "entity/mentions"):
         assert (await client.get(f"{url}/{path}", params={"name": "Nobody"})).json()["code"] == "entity_not_found"
     assert (await client.get(f"{url}/entity/neighbours", params={"name": "x", "depth": 4})).status_code == 422
+    assert (await client.get(f"{url}/entities/search", params={"query": "\0"})).status_code == 422
 
 
 async def test_both_exports_hold_the_same_graph(client: httpx.AsyncClient, url: str) -> None:

@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator
 
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
@@ -17,6 +18,7 @@ from app.api.v1.entities.graph_schemas import FoundEntities, MentionPage, Mentio
 from app.api.v1.entities.names import NameInQuery
 from app.domain.entities.looking import EntityLooking
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.domain.workspaces.settings import without_binary
 from app.retrieval.contract import EngineOff, EntityEvidence, RelationEvidence
 from app.retrieval.entity_contract import EntityNotFound
 
@@ -53,7 +55,9 @@ async def search_entities(
     caller: ReaderCaller,
     looking: LookingDep,
     query: Annotated[
-        str, Query(min_length=1, max_length=200, description="What is known of the name.", examples=["petrowa"])
+        str,
+        Query(min_length=1, max_length=200, description="What is known of the name.", examples=["petrowa"]),
+        AfterValidator(without_binary),
     ],
     limit: Annotated[int, Query(ge=1, le=100, description="Entities at most.")] = 20,
 ) -> FoundEntities:
