@@ -58,6 +58,9 @@ def test_new_names_are_compared_with_old_ones() -> None:
     finder.remove(["Harbor Works"])
     assert finder.pairs == {}
     assert finder.names == frozenset({"Elena Petrova", "Harbour Works"})
+    finder.remove(["Elena Petrova"])
+    finder.add(["E. Petrova", "Harbor Works"])
+    assert set(finder.pairs) == {("Harbor Works", "Harbour Works")}
 
 
 def test_one_way_is_as_good_as_the_other() -> None:

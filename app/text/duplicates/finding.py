@@ -28,8 +28,8 @@ class DuplicateFinder:
 
     def __init__(self, min_score: float) -> None:
         self._min_score = min_score
-        self._by_key: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_gram: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_key: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._by_gram: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._names: set[str] = set()
         self.pairs: dict[tuple[str, str], AlikePair] = {}
 
@@ -40,17 +40,20 @@ class DuplicateFinder:
         # Grams of a whole batch are known before any of them is called rare.
         for name, form in forms.items():
             for gram in _grams(form):
-                self._by_gram[gram].append(name)
+                self._by_gram[gram][name] = None
         for name, form in forms.items():
             for other in self._candidates(form):
                 self._compare(form, form_of(other))
             for key in set(_keys(form)):
-                self._by_key[key].append(name)
+                self._by_key[key][name] = None
             self._names.add(name)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Forget names, which stay in the lists of keys until those are made anew."""
+        """Forget names, and with them all pairs that they are in."""
         gone = set(names) & self._names
+        forms = [form_of(name) for name in gone]
+        _take_out(self._by_key, ((key, form.name) for form in forms for key in set(_keys(form))))
+        _take_out(self._by_gram, ((gram, form.name) for form in forms for gram in _grams(form)))
         self._names -= gone
         self.pairs = {pair: found for pair, found in self.pairs.items() if gone.isdisjoint(pair)}
 
@@ -69,7 +72,7 @@ class DuplicateFinder:
         for gram in grams[:RAREST_GRAMS]:
             known = self._by_gram[gram]
             if len(known) <= 4 * MAX_SHARED:
-                shared.update(known)
+                shared.update(known.keys())
         found.update(name for name, n in shared.items() if n >= 2 or len(grams) < 4)
         found.discard(form.name)
         return found
@@ -80,6 +83,13 @@ class DuplicateFinder:
             found = likeness(one, other)
             if found.score >= self._min_score:
                 self.pairs[pair] = AlikePair(*pair, found.score, found.reason)
+
+
+def _take_out(index: dict[str, dict[str, None]], entries: Iterable[tuple[str, str]]) -> None:
+    for key, name in entries:
+        index[key].pop(name, None)
+        if not index[key]:
+            del index[key]
 
 
 def _keys(form: Form) -> Iterator[str]:

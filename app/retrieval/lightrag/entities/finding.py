@@ -4,9 +4,11 @@ What was compared is remembered by each process: after a change of the corpus on
 """
 
 import asyncio
+import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
 from app.retrieval.contract import EngineWorkspace
@@ -19,6 +21,8 @@ from app.retrieval.lightrag.stores import Writes
 from app.text.duplicates.finding import AlikePair, DuplicateFinder, groups_of
 from app.text.duplicates.likeness import PROPOSED
 from app.text.duplicates.looking import NameLookup
+
+Result = TypeVar("Result")
 
 REMEMBERED_WORKSPACES = 16
 # Pairs whose surroundings are compared too, best first.
@@ -37,6 +41,27 @@ class _Known:
     lookup: NameLookup = field(default_factory=NameLookup)
     version: int | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # A request that is given up leaves `lock` while its thread goes on.
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self, names: Sequence[str] | None, version: int | None, reading: Callable[["_Known"], Result]) -> Result:
+        """Bring the names up to date where they are given, and read; one thread at a time."""
+        with self.guard:
+            if names is not None:
+                self.lookup.replace(names)
+                self.version = version
+            return reading(self)
+
+    def find(self, text: str, limit: int, meant: str | None) -> dict[str, float]:
+        """Names with their scores; the one that `text` means by another name has the best."""
+        found = dict(self.lookup.find(text, limit))
+        return found | ({meant: 1.0} if meant is not None and meant in self.lookup.names else {})
+
+    def best_pairs(self) -> list[AlikePair]:
+        if self.finder.names != self.lookup.names:
+            self.finder.remove(self.finder.names - self.lookup.names)
+            self.finder.add(sorted(self.lookup.names))
+        return sorted(self.finder.pairs.values(), key=lambda pair: (-pair.score, pair.one, pair.other))
 
 
 class EntityFinding(EntityWalking):
@@ -47,11 +72,8 @@ class EntityFinding(EntityWalking):
     async def search(self, workspace: EngineWorkspace, text: str, *, limit: int) -> Sequence[FoundName]:
         """`EntityGraph.search`."""
         with inside(workspace.ref):
-            known = await self._names(workspace, is_compared=False)
             meant = await self._resolve(workspace, text)
-        found = dict(known.lookup.find(text, limit))
-        if meant is not None and meant in known.lookup.names:
-            found[meant] = 1.0
+            found = await self._read(workspace, lambda known: known.find(text, limit, meant))
         ranked = sorted(found.items(), key=lambda each: (-each[1], each[0]))
         return [FoundName(name, round(score, 3)) for name, score in ranked[:limit]]
 
@@ -60,8 +82,7 @@ class EntityFinding(EntityWalking):
     ) -> Sequence[DuplicateGroup]:
         """`EntityGraph.duplicates`."""
         with inside(workspace.ref):
-            known = await self._names(workspace, is_compared=True)
-            best = sorted(known.finder.pairs.values(), key=lambda pair: (-pair.score, pair.one, pair.other))
+            best = await self._read(workspace, _Known.best_pairs)
             pairs = [pair for pair in best if frozenset((pair.one, pair.other)) not in apart][:MAX_PAIRS]
             reads = self._reads(workspace)
             neighbours = await reads.neighbours_of({name for pair in pairs for name in (pair.one, pair.other)})
@@ -70,24 +91,17 @@ class EntityFinding(EntityWalking):
         groups = [_group(found, judged, neighbours) for found in groups_of(kept, apart)]
         return sorted(groups, key=lambda group: (-group.score, group.names))[:limit]
 
-    async def _names(self, workspace: EngineWorkspace, *, is_compared: bool) -> _Known:
+    async def _read(self, workspace: EngineWorkspace, reading: Callable[[_Known], Result]) -> Result:
+        """`reading` of the workspace's names as they are now. What it returns must not change with them."""
         known = self._known.setdefault(workspace.ref.workspace_id, _Known())
         self._known.move_to_end(workspace.ref.workspace_id)
         while len(self._known) > REMEMBERED_WORKSPACES:
             self._known.popitem(last=False)
+        version = workspace.corpus_version
         async with known.lock:
-            if known.version is None or known.version != workspace.corpus_version:
-                names = await self._reads(workspace).names()
-                await asyncio.to_thread(known.lookup.replace, names)
-                known.version = workspace.corpus_version
-            if is_compared and known.finder.names != known.lookup.names:
-                await asyncio.to_thread(_compare, known)
-        return known
-
-
-def _compare(known: _Known) -> None:
-    known.finder.remove(known.finder.names - known.lookup.names)
-    known.finder.add(sorted(known.lookup.names))
+            is_old = known.version is None or known.version != version
+            names = await self._reads(workspace).names() if is_old else None
+            return await asyncio.to_thread(known.read, names, version, reading)
 
 
 async def _judged(
