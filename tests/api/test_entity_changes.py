@@ -9,8 +9,11 @@ import pytest
 
 from app.bootstrap import Container, Worker
 from app.db.base import WorkspaceId
+from app.domain.entities.changes import MAX_ATTEMPTS
+from app.domain.entities.repository import ChangeRepository
 from app.domain.tenants.records import Role
 from app.jobs import ChangeEntities
+from app.retrieval.contract import WorkspaceRef
 from tests.api.conftest import Connect, Index
 from tests.api.documents import upload_text
 from tests.factories import Tenancy
@@ -101,6 +104,25 @@ async def test_a_queued_merge_that_became_impossible_says_why(
     await run(worker, tenancy, workspace_id, queued["id"])
     failed = (await client.get(f"{url}/changes/{queued['id']}")).json()
     assert (failed["state"], failed["error_code"]) == ("failed", "entity_not_found")
+
+
+async def test_a_queued_merge_is_given_up_after_some_attempts(
+    client: httpx.AsyncClient, container: Container, worker: Worker, tenancy: Tenancy, workspace_id: WorkspaceId,
+    url: str, document: Any, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(vars(container.settings), "merge_inline_relations", 0)
+    queued = (await client.post(f"{url}/merge", json=MERGE)).json()
+    job = ChangeEntities(tenancy.tenant_id, workspace_id, UUID(queued["id"]))
+    async with container.leases.hold(WorkspaceRef(tenancy.tenant_id, workspace_id, 0), wait_seconds=5):
+        assert await attempt(worker.jobs, job, runs=1) is not None  # busy: not counted
+    for n in range(MAX_ATTEMPTS):
+        # As a worker that is killed leaves it: the attempt was begun, and nothing came of it.
+        async with container.database.tenant(tenancy.tenant_id) as session:
+            assert await ChangeRepository(session).begin(job.change_id, max_attempts=MAX_ATTEMPTS), n
+    assert (await client.get(f"{url}/changes/{queued['id']}")).json()["state"] == "queued"
+    await run(worker, tenancy, workspace_id, queued["id"])
+    failed = (await client.get(f"{url}/changes/{queued['id']}")).json()
+    assert (failed["state"], failed["error_code"]) == ("failed", "too_many_attempts")
 
 
 async def run(worker: Worker, tenancy: Tenancy, workspace_id: WorkspaceId, change_id: str) -> None:

@@ -1,6 +1,7 @@
 """Every kind of thing that can be left lying is found, counted by a dry run without being touched, and taken care of."""
 
 import asyncio
+import json
 import os
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +22,7 @@ from app.domain.ingestion.leftovers import LeftoverSweeper
 from app.domain.ingestion.runner import PURGE_RUNS
 from app.domain.ingestion.states import IndexStates
 from app.domain.ingestion.sweeper import Sweeper
-from app.jobs import Job, PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion
+from app.jobs import ChangeEntities, Job, PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion
 from app.retrieval.contract import WorkspaceRef
 from app.settings import Settings
 from tests.factories import Tenancy
@@ -170,9 +171,16 @@ async def test_what_waits_for_a_busy_workspace_is_sent_once_and_gives_its_slot_b
     for job in (newer.process, newer.index_graph):
         await attempt(worker.jobs, job, runs=1)
     await uploads.begin_deletion(deleted)
+    change_id = uuid4()
+    await uploads.scalar(
+        "INSERT INTO entity_changes (tenant_id, workspace_id, id, kind, state, names, request)"
+        " VALUES (:tenant, :workspace, :id, 'undo', 'queued', '{}', CAST(:request AS jsonb)) RETURNING id",
+        tenant=uploads.tenant_id, workspace=workspace_id, id=change_id, request=json.dumps({"change_id": str(uuid4())}),
+    )  # fmt: skip
     purges: list[Job] = [
         PurgeGraphVersion(uploads.tenant_id, workspace_id, superseded.version_id),
         PurgeDocument(uploads.tenant_id, workspace_id, deleted.document_id),
+        ChangeEntities(uploads.tenant_id, workspace_id, change_id),
     ]
     ref = WorkspaceRef(TenantId(uploads.tenant_id), workspace_id, 0)
     async with worker.container.leases.hold(ref, wait_seconds=5):

@@ -32,7 +32,7 @@ class EntityChange(Base, TenantEntity):
             unique=True,
             postgresql_where=text("request_key IS NOT NULL"),
         ),
-        Index("ix_entity_changes_queued", "created_at", postgresql_where=text("state = 'queued'")),
+        Index("ix_entity_changes_queued", "sent_at", postgresql_where=text("state = 'queued'")),
     )
 
     workspace_id: Mapped[UUID]
@@ -48,6 +48,9 @@ class EntityChange(Base, TenantEntity):
     error_detail: Mapped[str | None]
     created_at: Mapped[CreatedAt]
     finished_at: Mapped[datetime | None]
+    # Of a queued one: when its last message was sent, and how often a worker has begun it.
+    sent_at: Mapped[CreatedAt]
+    attempts: Mapped[int] = mapped_column(server_default=text("0"))
 
 
 class EntityUndoRecord(Base, TenantRow):

@@ -7,14 +7,14 @@ from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import EntityChange
-from app.db.session import Database
+from app.db.session import Database, TenantSession
 from app.domain.entities.repository import ChangeRepository
 from app.domain.entities.service import EntityService
 from app.domain.idempotency.errors import IdempotencyKeyReused
-from app.domain.ingestion.leases import WorkspaceLeases
+from app.domain.ingestion.leases import Step, WorkspaceLeases
 from app.domain.ingestion.repository import bump
 from app.domain.usage.repository import UsageLedger
-from app.errors import AppError, Unavailable
+from app.errors import AppError, Conflict, Unavailable
 from app.jobs import ChangeEntities, enqueue
 from app.providers.usage import meter_usage
 from app.retrieval.contract import EngineWorkspace, Lease
@@ -32,7 +32,29 @@ Result = TypeVar("Result")
 
 # A request should not hang: a merge takes seconds where an insert may take minutes.
 LEASE_WAIT_SECONDS = 10
-WORKER_LEASE_WAIT_SECONDS = 30
+# A queued change holds a worker's slot while it waits, and looks again later, as purges do.
+WORKER_LEASE_WAIT_SECONDS = 1.0
+# Those that got the workspace: waiting for it may take long and is no fault of the change.
+MAX_ATTEMPTS = 5
+
+
+class TooManyAttempts(Conflict):
+    """Of a queued change: workers died at it, or something was away each time."""
+
+    code = "too_many_attempts"
+    title = "Every attempt ended without a result"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How to wait for the workspace: as `WorkspaceLeases.hold`."""
+
+    wait_seconds: float = LEASE_WAIT_SECONDS
+    longest_line: int | None = None
+    opening: Step | None = None
+
+
+AT_ONCE = Waiting()
 
 
 @dataclass(frozen=True)
@@ -90,7 +112,7 @@ class EntityChanges:
             await self._entities.preview_merge(workspace, request)
             return await self._queue(workspace, "merge", names, asked, by)
         record = ChangeRecord(request=asked, actor=by.actor, request_key=by.key)
-        return Merged(record.id, await self._merge(workspace, request, record, LEASE_WAIT_SECONDS))
+        return Merged(record.id, await self._merge(workspace, request, record))
 
     async def undo(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, change_id: UUID, by: Requested
@@ -107,7 +129,7 @@ class EntityChanges:
         if await self._entities.count_relations(workspace, change.names) > self._inline_relations:
             return await self._queue(workspace, "undo", change.names, asked, by, undoes=change_id)
         record = ChangeRecord(request=asked, actor=by.actor, request_key=by.key)
-        await self._undo(workspace, change_id, record, LEASE_WAIT_SECONDS)
+        await self._undo(workspace, change_id, record)
         return await self.get(tenant_id, workspace_id, record.id)
 
     async def get(self, tenant_id: TenantId, workspace_id: WorkspaceId, change_id: UUID) -> EntityChange:
@@ -128,7 +150,7 @@ class EntityChanges:
             return await ChangeRepository(session).list(workspace_id, names=names, before=before, limit=limit)
 
     async def run(self, job: ChangeEntities) -> None:
-        """Make a queued change. What can never be done is told by its row; what may pass is raised."""
+        """Make a queued change. What can never be done is told by its row; what may pass is raised, and given up in the end."""
         tenant_id, workspace_id = TenantId(job.tenant_id), WorkspaceId(job.workspace_id)
         try:
             change = await self.get(tenant_id, workspace_id, job.change_id)
@@ -143,40 +165,46 @@ class EntityChanges:
 
     async def _make(self, workspace: EngineWorkspace, change: EntityChange) -> None:
         record = ChangeRecord(change.id, change.request, change.actor, change.request_key, is_queued=True)
+
+        async def begin(session: TenantSession) -> None:
+            if not await ChangeRepository(session).begin(change.id, max_attempts=MAX_ATTEMPTS):
+                raise TooManyAttempts("Every attempt ended without a result.")
+
+        waiting = Waiting(WORKER_LEASE_WAIT_SECONDS, longest_line=1, opening=begin)
         if change.kind == "merge":
-            await self._merge(workspace, from_json(change.request), record, WORKER_LEASE_WAIT_SECONDS)
+            await self._merge(workspace, from_json(change.request), record, waiting)
         else:
-            await self._undo(workspace, UUID(change.request["change_id"]), record, WORKER_LEASE_WAIT_SECONDS)
+            await self._undo(workspace, UUID(change.request["change_id"]), record, waiting)
 
     async def _merge(
-        self, workspace: EngineWorkspace, request: MergeRequest, record: ChangeRecord, wait_seconds: float
+        self, workspace: EngineWorkspace, request: MergeRequest, record: ChangeRecord, waiting: Waiting = AT_ONCE
     ) -> EntityDetail:
         async def work(lease: Lease) -> EntityDetail:
             return await self._entities.merge(
                 workspace, request, lease, record=record, companions=[bump(workspace.ref)]
             )
 
-        return await self.under_lease(workspace, work, wait_seconds)
+        return await self.under_lease(workspace, work, waiting)
 
     async def _undo(
-        self, workspace: EngineWorkspace, change_id: UUID, record: ChangeRecord, wait_seconds: float
+        self, workspace: EngineWorkspace, change_id: UUID, record: ChangeRecord, waiting: Waiting = AT_ONCE
     ) -> None:
         async def work(lease: Lease) -> object:
             return await self._entities.undo(
                 workspace, change_id, lease, record=record, companions=[bump(workspace.ref)]
             )
 
-        await self.under_lease(workspace, work, wait_seconds)
+        await self.under_lease(workspace, work, waiting)
 
     async def under_lease(
         self,
         workspace: EngineWorkspace,
         work: Callable[[Lease], Awaitable[Result]],
-        wait_seconds: float = LEASE_WAIT_SECONDS,
+        waiting: Waiting = AT_ONCE,
     ) -> Result:
         """Run `work` as the workspace's only writer, and note what models were called for. Raises WorkspaceBusy."""
         with meter_usage() as meter:
-            async with self._leases.hold(workspace.ref, wait_seconds=wait_seconds) as lease:
+            async with self._leases.hold(workspace.ref, **vars(waiting)) as lease:
                 result = await work(lease)
         async with self._database.tenant(workspace.ref.tenant_id) as session:
             await UsageLedger(session).add(meter, workspace.ref.workspace_id)

@@ -39,6 +39,21 @@ class ChangeRepository(TenantRepository):
     def add(self, change: EntityChange) -> None:
         self.session.add(change)
 
+    async def begin(self, change_id: UUID, *, max_attempts: int) -> bool:
+        """Count one more attempt at a queued change. False if it is not queued any more, or has had that many."""
+        begun = await self.session.execute(
+            update(EntityChange)
+            .where(
+                EntityChange.tenant_id == self.session.tenant_id,
+                EntityChange.id == change_id,
+                EntityChange.state == "queued",
+                EntityChange.attempts < max_attempts,
+            )
+            .values(attempts=EntityChange.attempts + 1)
+            .returning(EntityChange.attempts)
+        )
+        return begun.scalar() is not None
+
     async def fail(self, change_id: UUID, code: str, detail: str) -> None:
         """A queued change that can never be done."""
         await self.session.execute(

@@ -9,7 +9,7 @@ from sqlalchemy import Select, delete, exists, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Document, IndexState, Version, Workspace
+from app.db.models import Blob, Document, EntityChange, IndexState, Version, Workspace
 from app.db.repository import TenantRepository, same_row
 from app.db.session import SystemSession
 from app.retrieval.contract import WorkspaceRef
@@ -107,6 +107,14 @@ class PurgeRepository(TenantRepository):
                 IndexState.state.not_in(("queued", "running")),
             )
             .values(changed_at=func.clock_timestamp())
+        )
+
+    async def touch_change(self, change_id: UUID) -> None:
+        """Tell the sweeper that a change of entities was asked for just now."""
+        await self.session.execute(
+            update(EntityChange)
+            .where(EntityChange.tenant_id == self.session.tenant_id, EntityChange.id == change_id)
+            .values(sent_at=func.now())
         )
 
     async def find_workspace(self, workspace_id: UUID, *, status: str = "active") -> WorkspaceRef | None:

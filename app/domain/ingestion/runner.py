@@ -93,8 +93,9 @@ class JobRunner:
     async def conclude(self, job: Job, owner: str, error: Exception, *, runs: int) -> float | None:
         """Record a failure; the seconds after which to run the job again, or None. `runs` counts those so far.
 
-        Purges, and changes of entities, have no state to fail into: they are repeated here a few times, and by the sweeper without end. That holds for a
-        busy workspace too: messages that came back until it is free would add up with those of the sweeper.
+        Purges and changes of entities are repeated here a few times, then by the sweeper: purges, which have no state to fail
+        into, without end, and changes until `EntityChanges.run` gives them up. That holds for a busy workspace too: messages
+        that came back until it is free would add up with those of the sweeper.
         """
         if isinstance(job, ProcessVersion | IndexGraph):
             return await self._attempts.conclude(job, owner, error)

@@ -113,11 +113,11 @@ class Sweeper:
             await IndexStates(session).mark_sent(
                 [job.version_id for job in jobs if isinstance(job, ProcessVersion | IndexGraph)]
             )
-            await self._mark_purges_sent(PurgeRepository(session), jobs)
+            await self._mark_others_sent(PurgeRepository(session), jobs)
             for job in jobs:
                 enqueue(session, job)
 
-    async def _mark_purges_sent(self, repository: PurgeRepository, jobs: Sequence[Job]) -> None:
+    async def _mark_others_sent(self, repository: PurgeRepository, jobs: Sequence[Job]) -> None:
         """Or the next sweep would add its messages to those that are still waiting."""
         for job in jobs:
             match job:
@@ -127,6 +127,8 @@ class Sweeper:
                     await repository.touch_document(job.document_id)
                 case PurgeWorkspace():
                     await repository.touch_workspace(job.workspace_id)
+                case ChangeEntities():
+                    await repository.touch_change(job.change_id)
 
 
 def _by_kind(jobs: Sequence[tuple[str, Job]]) -> Mapping[str, int]:
