@@ -1,5 +1,6 @@
 """A workspace's graph moves from one store to the other and back: whole, row by row, and on again after a kill."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from app.bootstrap import Container, open_container
-from app.retrieval.contract import GraphStoreChanged, GraphStoreName, Lease, WorkspaceRef
+from app.retrieval.contract import GraphStoreChanged, GraphStoreName, Lease, WorkspaceBusy, WorkspaceRef
 from app.retrieval.lightrag.age.rows import AgeRows
 from app.retrieval.lightrag.moving import MovedGraphDiffers
 from app.retrieval.lightrag.pool import EngineDatabase, inside
@@ -127,6 +128,44 @@ async def test_whoever_opened_the_workspace_before_the_move_writes_nothing(
     async with index._instances.use(workspace) as instance:
         with pytest.raises(GraphStoreChanged):
             await index._writes.run(instance.rag, stale, never)
+    assert await held(pool, ref) == before
+
+
+async def test_a_second_move_is_refused_until_the_first_has_ended(
+    container: Container, pool: EngineDatabase, tenancy: Tenancy
+) -> None:
+    ref = await new_ref(tenancy)
+    await fill(TableRows(pool, ref), ref, entities=30, relations=30, seed=1)
+    before = (await held(pool, ref))["table"]
+    is_draining = asyncio.Event()
+
+    def say(line: str) -> None:
+        if "uses age now" in line:
+            is_draining.set()
+
+    first = asyncio.create_task(
+        container.graph_move().run(ref.tenant_id, ref.workspace_id, "age", say, drain_seconds=600)
+    )
+    await is_draining.wait()
+    with pytest.raises(WorkspaceBusy):
+        await move(container, ref, "table")
+    first.cancel()
+    await asyncio.wait([first])
+    assert await held(pool, ref) == {"table": before, "age": before}
+    assert await move(container, ref, "table") == len(before)
+    assert await held(pool, ref) == {"table": before, "age": {}}
+
+
+@pytest.mark.parametrize("store", ["table", "age"])
+async def test_the_store_that_the_graph_is_in_is_not_given_up(
+    container: Container, pool: EngineDatabase, tenancy: Tenancy, store: GraphStoreName
+) -> None:
+    ref = await new_ref(tenancy, store)
+    await fill(TableRows(pool, ref) if store == "table" else AgeRows(pool, ref), ref, entities=30, relations=30, seed=1)
+    before = await held(pool, ref)
+    workspace = await container.workspaces.open(ref.tenant_id, ref.workspace_id)
+    with pytest.raises(WorkspaceBusy):
+        await container.graph_move()._give_up(workspace, "age" if store == "table" else "table")
     assert await held(pool, ref) == before
 
 

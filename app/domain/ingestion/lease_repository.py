@@ -18,6 +18,14 @@ UPDATE workspace_leases SET owner = owner
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND owner = :owner RETURNING epoch
 """)
 
+# For as long as the connection lives: a move of a graph takes longer than a transaction may.
+BEGIN_MOVING = text(
+    "SELECT pg_try_advisory_lock(hashtextextended('move ' || CAST(CAST(:workspace_id AS uuid) AS text), 0))"
+)
+END_MOVING = text(
+    "SELECT pg_advisory_unlock(hashtextextended('move ' || CAST(CAST(:workspace_id AS uuid) AS text), 0))"
+)
+
 # Who is held is read from the snapshot; a row that is locked is passed over, for only the holder's own last transaction
 # locks it for long, and what takes it away is seen by the next beat. Naming the keys keeps a beat to the rows it is about.
 HELD_CLAIMS = text("""

@@ -72,6 +72,15 @@ class WorkspaceRepository(TenantRepository):
         self.session.add(WorkspaceLease(tenant_id=workspace.tenant_id, workspace_id=workspace.id))
         await self.session.flush()
 
+    async def graph_store(self, workspace_id: UUID) -> str | None:
+        """Where the workspace's graph is; None if there is no such workspace."""
+        found: str | None = await self.session.scalar(
+            select(Workspace.graph_store).where(
+                Workspace.tenant_id == self.session.tenant_id, Workspace.id == workspace_id
+            )
+        )
+        return found
+
     async def move_graph(self, workspace_id: UUID, to: str) -> None:
         """From now on the workspace's graph is in the store `to`."""
         await self.session.execute(
