@@ -6,7 +6,9 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from sqlalchemy import text
 
+from app.bootstrap import Container
 from app.db.base import WorkspaceId
 from tests.api.conftest import Index
 from tests.api.documents import upload_text
@@ -82,11 +84,39 @@ async def test_duplicates_are_rejected_remembered_and_merged(client: httpx.Async
     assert (await get(client, f"{where}/rejections"))["items"] == [{"one": "Elena Petrova", "other": "Elena Petrowa"}]
     assert (await client.delete(f"{where}/rejections", params=rejection)).status_code == 204
     merged = (await client.post(f"{where}/merge", json={"min_score": 0.85, "limit": 1})).json()
-    assert set(merged["names"]) < pair
+    (group,) = merged["items"]
+    assert (group["outcome"], set(group["names"]), group["name"] in pair) == ("merged", pair, True)
     assert pair not in await proposed()
-    undone = await client.post(f"{url}/entities/changes/{merged['change_ids'][0]}/undo")
+    undone = await client.post(f"{url}/entities/changes/{group['change_id']}/undo")
     assert undone.status_code == 200
     assert pair in await proposed()
+
+
+async def test_a_bulk_merge_tells_what_became_of_every_group(
+    client: httpx.AsyncClient, container: Container, tenancy: Tenancy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = f"{url}/entities/duplicates"
+    for name in ("Kubernetes", "K8s", "Zeta Foundry", "Zeta Foundry Inc."):
+        assert (await client.post(f"{url}/entities", json={"name": name, "description": name})).status_code == 201
+    proposed = [set(group["names"]) for group in (await get(client, where))["items"]]
+    assert len(proposed) == 3
+    # As if it had been deleted while the groups were looked for.
+    assert (await client.delete(f"{url}/entity", params={"name": "K8s"})).status_code == 204
+    async with container.database.tenant(tenancy.tenant_id) as session:
+        await session.execute(text("UPDATE corpus_versions SET version = version - 1"))
+    told = (await client.post(f"{where}/merge", json={"min_score": 0.75})).json()["items"]
+    assert [set(group["names"]) for group in told] == proposed
+    for group in told:
+        if "K8s" in group["names"]:
+            assert (group["outcome"], group["code"], group["change_id"]) == ("refused", "entity_not_found", None)
+        else:
+            assert (group["outcome"], group["code"], group["name"] in group["names"]) == ("merged", None, True)
+    assert (await client.post(f"{url}/entities", json={"name": "K8s", "description": "x"})).status_code == 201
+    monkeypatch.setitem(vars(container.settings), "merge_inline_relations", -1)
+    (queued,) = (await client.post(f"{where}/merge", json={"min_score": 0.75})).json()["items"]
+    assert queued["outcome"] == "queued"
+    change = (await client.get(f"{url}/entities/changes/{queued['change_id']}")).json()
+    assert (change["state"], set(change["names"])) == ("queued", {"Kubernetes", "K8s"})
 
 
 async def test_a_split_over_http_is_undone(client: httpx.AsyncClient, url: str) -> None:

@@ -1,17 +1,39 @@
 """Looks around in a workspace's graph, and finds entities that may be one."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import Database
 from app.domain.entities.changes import EntityChanges, Merged, Requested
 from app.domain.entities.rejections_repository import RejectionRepository
 from app.domain.entities.service import EntityService
+from app.errors import AppError, Unavailable
 from app.retrieval.contract import EntityEvidence, RelationEvidence
 from app.retrieval.entity_contract import MergeRequest
 from app.retrieval.entity_graph_contract import DuplicateGroup, EntityGraph, EntityMention, FoundName, Surroundings
 
 Place = tuple[TenantId, WorkspaceId]
+
+
+@dataclass(frozen=True)
+class GroupMerged:
+    """A group of duplicates that became `name`, or will by a worker's hand."""
+
+    names: tuple[str, ...]
+    name: str
+    change_id: UUID
+    is_queued: bool
+
+
+@dataclass(frozen=True)
+class GroupRefused:
+    """A group of duplicates of which nothing was merged, and why."""
+
+    names: tuple[str, ...]
+    code: str
+    detail: str
 
 
 class EntityLooking:
@@ -48,18 +70,36 @@ class EntityLooking:
             apart = await RejectionRepository(session).pairs(place[1])
         return await self._graph.duplicates(workspace, min_score=min_score, apart=apart, limit=limit)
 
-    async def merge_duplicates(self, place: Place, by: Requested, *, min_score: float, limit: int) -> list[Merged]:
+    async def merge_duplicates(
+        self, place: Place, by: Requested, *, min_score: float, limit: int
+    ) -> list[GroupMerged | GroupRefused]:
         """Merge the best groups of at least this score, each into the entity of it that has most relations.
 
-        Groups that a worker would have to merge are left out. Raises WorkspaceBusy; what is merged by then stays so.
+        Tells of every group what became of it. Once something that it needs is away the rest is refused without a try;
+        if that is so from the first group on, it is raised: WorkspaceBusy, for example.
         """
-        merged = []
+        outcomes: list[GroupMerged | GroupRefused] = []
+        away: Unavailable | None = None
         for group in await self.duplicates(place, min_score=min_score, limit=limit):
-            request = MergeRequest(group.names[1:], group.names[0])
-            made = await self._changes.merge(*place, request, Requested(by.actor))
-            if isinstance(made, Merged):
-                merged.append(made)
-        return merged
+            if away is not None:
+                outcomes.append(GroupRefused(group.names, away.reason, away.detail))
+                continue
+            try:
+                outcomes.append(await self._merge_group(place, by, group.names))
+            except Unavailable as error:
+                if not outcomes:
+                    raise
+                away = error
+                outcomes.append(GroupRefused(group.names, error.reason, error.detail))
+            except AppError as error:
+                outcomes.append(GroupRefused(group.names, error.reason, error.detail))
+        return outcomes
+
+    async def _merge_group(self, place: Place, by: Requested, names: tuple[str, ...]) -> GroupMerged:
+        made = await self._changes.merge(*place, MergeRequest(names[1:], names[0]), Requested(by.actor))
+        if isinstance(made, Merged):
+            return GroupMerged(names, made.entity.name, made.change_id, is_queued=False)
+        return GroupMerged(names, names[0], made.id, is_queued=True)
 
     async def reject(self, place: Place, one: str, other: str) -> None:
         """These are different things, and are not proposed again."""

@@ -12,6 +12,7 @@ from app.api.v1.entities.graph_schemas import (
     DuplicateGroups,
     DuplicatesMerge,
     DuplicatesMerged,
+    GroupOutcome,
     Rejection,
     Rejections,
 )
@@ -19,7 +20,6 @@ from app.api.v1.entities.names import RequestedDep
 from app.domain.entities.rejections_repository import TooManyRejections
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
-from app.retrieval.entity_contract import EntityNotFound, InvalidMerge
 from app.text.duplicates.likeness import PROPOSED
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities/duplicates", tags=["entities"])
@@ -42,15 +42,15 @@ async def list_duplicates(
 @router.post(
     "/merge",
     summary="Merge the surest duplicates",
-    responses=problems(RoleRequired, *READ, EntityNotFound, InvalidMerge, WorkspaceBusy, GraphWriteFailed),
+    responses=problems(RoleRequired, *READ, WorkspaceBusy, GraphWriteFailed),
 )
 async def merge_duplicates(
     workspace_id: WorkspaceDep, merge: DuplicatesMerge, caller: AdminCaller, looking: LookingDep, by: RequestedDep
 ) -> DuplicatesMerged:
-    """Without anybody looking at them. Each merge is a change of its own and can be undone."""
+    """Without anybody looking at them. Each merge is a change of its own and can be undone; each group has its outcome."""
     place = caller.tenant_id, workspace_id
     made = await looking.merge_duplicates(place, by, min_score=merge.min_score, limit=merge.limit)
-    return DuplicatesMerged(names=[each.entity.name for each in made], change_ids=[each.change_id for each in made])
+    return DuplicatesMerged(items=[GroupOutcome.of(each) for each in made])
 
 
 @router.get("/rejections", summary="List rejected pairs", responses=problems(*READ))

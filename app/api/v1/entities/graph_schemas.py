@@ -1,6 +1,6 @@
 """What looking around in the graph, and duplicates, look like over HTTP."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.fields import Body
 from app.api.pagination import Page
 from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
+from app.api.v1.entities.change_schemas import EXAMPLE_CHANGE
 from app.api.v1.entities.schemas import EntityName, EntityRelation
+from app.domain.entities.looking import GroupMerged, GroupRefused
 from app.retrieval.contract import EntityEvidence
 from app.retrieval.entity_graph_contract import DuplicateGroup, EntityMention, FoundName, Surroundings
 
@@ -176,13 +178,47 @@ class DuplicatesMerge(Body):
     limit: int = Field(default=20, ge=1, le=100, description="Groups at most.")
 
 
-class DuplicatesMerged(BaseModel):
-    """The merges that were made; each can be undone by its change."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"names": ["Elena Petrova"], "change_ids": []}]})
+class GroupOutcome(BaseModel):
+    """What became of one group: `merged` into `name`, `queued` for a worker, or `refused` for the reason `code`."""
 
     names: list[str]
-    change_ids: list[UUID]
+    outcome: Literal["merged", "queued", "refused"]
+    name: str | None = None
+    change_id: UUID | None = None
+    code: str | None = None
+    detail: str | None = None
+
+    @classmethod
+    def of(cls, made: GroupMerged | GroupRefused) -> Self:
+        if isinstance(made, GroupRefused):
+            return cls(names=list(made.names), outcome="refused", code=made.code, detail=made.detail)
+        outcome: Literal["merged", "queued"] = "queued" if made.is_queued else "merged"
+        return cls(names=list(made.names), outcome=outcome, name=made.name, change_id=made.change_id)
+
+
+class DuplicatesMerged(BaseModel):
+    """Every group with its outcome, best first; each merge can be undone by its change."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {
+                            "names": ["Elena Petrova", "Elena Petrowa"],
+                            "outcome": "merged",
+                            "name": "Elena Petrova",
+                            "change_id": EXAMPLE_CHANGE,
+                            "code": None,
+                            "detail": None,
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+
+    items: list[GroupOutcome]
 
 
 class Rejection(Body):
