@@ -12,7 +12,7 @@ from lightrag.kg.shared_storage import get_data_init_lock
 
 from app.retrieval.contract import Lease, Statement, WorkspaceRef
 from app.retrieval.lightrag.graph_store import require_store
-from app.retrieval.lightrag.storage.commit import execute
+from app.retrieval.lightrag.storage.commit import read_epoch, write_fenced
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
 from app.retrieval.lightrag.storage.unit import UnitOfWork, VectorLookup, require_processed, run_in_unit
 from app.retrieval.lightrag.storage.weight import UnitLimits
@@ -110,12 +110,14 @@ class _WriteAtOnce:
         require_processed([] if row is None else [row | {"id": document_id}], document_id, track_id)
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
-        async with self.rag.doc_status.db.transaction(self.lease.ref.tenant_id) as connection:
-            for statement in companions:
-                await execute(connection, statement)
+        # Vectors wait in their storages until they are told that an operation is over.
+        await self.rag._insert_done()
+        await write_fenced(self.rag.doc_status.db, self.lease, companions)
 
 
 async def _run_at_once(rag: Any, lease: Lease, operation: Operation, *_: object) -> None:
+    # What is written on the way is fenced by nothing: whoever has lost the lease by now should not begin.
+    await read_epoch(rag.doc_status.db, lease)
     await operation(_WriteAtOnce(rag, lease))
 
 

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
+from app.retrieval.lightrag.age.rows import AgeRows
 from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.rows_store import KINDS
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus
 
 _TABLES = {
@@ -35,8 +37,15 @@ async def graph_rows(pool: EngineDatabase, corpus: Corpus) -> dict[str, list[Any
     """Rows by table, in an order that does not depend on when they were written."""
     ref = corpus.workspace.ref
     with inside(ref):
-        found = {name: await pool.fetch(query, ref.engine_name) for name, query in _TABLES.items()}
+        found: dict[str, Any] = {name: await pool.fetch(query, ref.engine_name) for name, query in _TABLES.items()}
         found |= {name: await pool.fetch(query, ref.workspace_id) for name, query in _OURS.items()}
+        if ref.graph_store == "age":
+            rows = AgeRows(pool, ref)
+            for kind in KINDS:
+                pages = [page async for page in rows.pages(kind)]
+                found[kind] = [
+                    (*key, json.dumps(dict(said), ensure_ascii=False)) for page in pages for key, said in page
+                ]
     return {name: sorted((_plain(tuple(row)) for row in rows), key=str) for name, rows in found.items()}
 
 

@@ -12,8 +12,11 @@ from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.search import GraphSearch
+from tests.retrieval.lightrag.conftest import OURS_AND_AGE
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore
 from tests.retrieval.lightrag.graph_rows import differences, graph_rows
+
+pytestmark = OURS_AND_AGE
 
 
 async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
@@ -183,15 +186,17 @@ async def test_edits_go_along_with_a_merge_and_come_back_with_its_undoing(
 
 
 async def test_edits_made_since_stay_with_the_target_or_block_the_undoing(
-    index: GraphWriter, entities: GraphEntities, corpus: Corpus, hand: Hand
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus, hand: Hand
 ) -> None:
     await ingest(index, corpus, "Ann Reed lives in Porto.", "Annie Reed works in Braga.")
     record = ChangeRecord(uuid4())
     await entities.merge(corpus.workspace, MergeRequest(("Annie Reed",), "Ann Reed"), corpus.lease, record=record)
     await hand.edit("Ann Reed", description="A sailor.")
     await hand.edit_relation("Ann Reed", "Braga", weight=3.0)
+    before = await graph_rows(pool, corpus)
     with pytest.raises(UndoBlocked) as blocked:
         await entities.undo(corpus.workspace, record.id, corpus.lease)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
     assert blocked.value.facts["edits"] == [{"source": "Ann Reed", "target": "Braga"}]
     await hand.edit_relation("Ann Reed", "Braga", weight=None)
     await entities.undo(corpus.workspace, record.id, corpus.lease)

@@ -11,8 +11,11 @@ from app.retrieval.entity_edit_contract import InvalidEntity
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from app.retrieval.lightrag.pool import EngineDatabase
+from tests.retrieval.lightrag.conftest import OURS_AND_AGE
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore, records
 from tests.retrieval.lightrag.graph_rows import differences, graph_rows
+
+pytestmark = OURS_AND_AGE
 
 
 async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChunks:
@@ -184,6 +187,20 @@ async def test_a_split_assigns_chunks_lasts_and_is_undone(
     await index.remove(corpus.workspace, later.version_id, corpus.lease)
     assert (await entities.get(corpus.workspace, "Mercury")).description == "mercury is a planet."
     await undo(entities, corpus, record.id)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def test_a_split_that_would_lose_an_edit_is_refused_and_changes_nothing(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    corpus.chat.answers["mercury"] = records("mercury is a planet.", ["Mercury", "Sun"])
+    corpus.chat.answers["quicksilver"] = records("quicksilver is a metal.", ["Mercury", "Thermometer"])
+    version = await ingest(index, corpus, "mercury is a planet.", "quicksilver is a metal.")
+    edit = {"description": "Rises in it."}
+    await entities.edit_relation(corpus.workspace, "Mercury", "Thermometer", edit, corpus.lease, record=ChangeRecord())
+    before = await graph_rows(pool, corpus)
+    with pytest.raises(UndoBlocked):
+        await entities.split(corpus.workspace, "Mercury", {"Metal": [(version.version_id, 1)]}, corpus.lease)
     assert differences(before, await graph_rows(pool, corpus)) == {}
 
 

@@ -13,6 +13,7 @@ from app.retrieval.lightrag.entities.browsing import EntityBrowsing
 from app.retrieval.lightrag.entities.change_store import recording
 from app.retrieval.lightrag.entities.replay import is_chunk
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
+from app.retrieval.lightrag.graphs import graph_store
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.names import engine_name
 from app.retrieval.lightrag.pool import inside
@@ -107,6 +108,8 @@ class EntityEditing(EntityBrowsing):
     ) -> None:
         """One write: what `work` does in the engine and the statements that it returns, the history, the companions."""
         async with self._instances.use(workspace) as instance, unspoiled(instance):
+            # What is made by hand may be the first thing in the graph.
+            await graph_store(self._database, workspace.ref, workspace.vector_suffix).open()
 
             async def write(operation: Write) -> None:
                 statements = await work(instance.rag, operation)

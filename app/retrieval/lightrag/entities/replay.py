@@ -14,6 +14,7 @@ from uuid import UUID
 from lightrag.operate import _rebuild_from_extraction_result, merge_nodes_and_edges
 
 from app.retrieval.entity_contract import UndoBlocked
+from app.retrieval.lightrag.edits import Edit
 from app.retrieval.lightrag.entities.base import chunks_behind
 from app.retrieval.lightrag.entities.change_store import order_of_inserts
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
@@ -171,6 +172,30 @@ def _about(names: set[str], said: Extraction) -> Extraction:
         {name: records for name, records in entities.items() if name in names},
         {pair: records for pair, records in relations.items() if not names.isdisjoint(pair)},
     )
+
+
+async def lost_edits(rag: Any, found: Reread, edits: Sequence[Edit]) -> list[Edit]:
+    """Those that would have nothing to stand on once `found` is derived again; asked before, for not all storages can
+    take back what was written."""
+    graph = rag.chunk_entity_relation_graph
+    said = [said for chunks in found.versions.values() for said in chunks]
+    pairs = {(min(pair), max(pair)) for _, relations in said for pair in relations}
+    names = {name for entities, _ in said for name in entities} | {name for pair in pairs for name in pair}
+    names |= {edit.name for edit in edits if edit.target is None and edit.is_created}
+
+    async def is_there(name: str) -> bool:
+        return name in names or (name not in found.names and await graph.get_node(name) is not None)
+
+    async def stands(edit: Edit) -> bool:
+        if edit.target is None:
+            return await is_there(edit.name)
+        if not all([await is_there(name) for name in edit.names]):
+            return False
+        if edit.is_created or (edit.name, edit.target) in pairs:
+            return True
+        return found.names.isdisjoint(edit.names) and await graph.get_edge(edit.name, edit.target) is not None
+
+    return [edit for edit in edits if not await stands(edit)]
 
 
 async def derive_again(rag: Any, found: Reread) -> None:

@@ -16,7 +16,7 @@ from app.retrieval.lightrag.entities.change_store import (
     splitting,
     unsplitting,
 )
-from app.retrieval.lightrag.entities.replay import Reread, correct_anchors, derive_again, reread
+from app.retrieval.lightrag.entities.replay import Reread, correct_anchors, derive_again, lost_edits, reread
 from app.retrieval.lightrag.entities.undoing import EntityUndoing
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.index import unspoiled
@@ -102,12 +102,12 @@ class EntitySplitting(EntityUndoing):
         ends = set((await old.resolve(names)).values())
         found: Reread = await reread(rag, self._database, ref.engine_name, old, new, ends)
         known = await edits.touching(found.names)
-        await derive_again(rag, found)
-        lost = await apply_edits(rag, known)
-        if lost:
+        if lost := await lost_edits(rag, found, known):
             raise UndoBlocked(
                 "Edits would have nothing left to stand on.", edits=[{"names": list(edit.names)} for edit in lost]
             )
+        await derive_again(rag, found)
+        await apply_edits(rag, known)
         await correct_anchors(rag, found)
         return [
             *new.learning(),

@@ -9,7 +9,7 @@ from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, UndoBloc
 from app.retrieval.lightrag.edits import Edit, apply_edits
 from app.retrieval.lightrag.entities.change_store import marking_undone, recording
 from app.retrieval.lightrag.entities.merging import EntityMerging
-from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, reread
+from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, lost_edits, reread
 from app.retrieval.lightrag.entities.undo_store import MergeUndo, find_undo, forgetting_undo
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.names import entity_key
@@ -57,8 +57,8 @@ class EntityUndoing(EntityMerging):
                 found = await reread(rag, database, ref.engine_name, old, new, [end])
                 known = await edits.touching(found.names | {*merge.sources, merge.target})
                 kept = _edits_after(merge, known)
+                _refuse_lost(merge, await lost_edits(rag, found, kept))
                 await derive_again(rag, found)
-                await _refuse_lost_edits(rag, merge, kept)
                 await apply_edits(rag, kept)
                 await correct_anchors(rag, found)
                 concerned.update(found.names, merge.sources, [merge.target])
@@ -106,16 +106,14 @@ def _edits_after(merge: MergeUndo, known: Sequence[Edit]) -> list[Edit]:
     )
 
 
-async def _refuse_lost_edits(rag: object, merge: MergeUndo, kept: Sequence[Edit]) -> None:
+def _refuse_lost(merge: MergeUndo, lost: Sequence[Edit]) -> None:
     """Raises `UndoBlocked` for what was said after the merge of something that will not be there without it."""
     before = {edit.key for edit in merge.edits}
-    graph = rag.chunk_entity_relation_graph  # type: ignore[attr-defined]
-    lost = []
-    for edit in kept:
-        if edit.key in before or edit.is_created:
-            continue
-        there = await graph.get_node(edit.name) if edit.target is None else await graph.get_edge(edit.name, edit.target)
-        if there is None:
-            lost.append({"source": edit.name, "target": edit.target} if edit.target else {"name": edit.name})
-    if lost:
-        raise UndoBlocked("Edits of the merged entity would have nothing left to stand on.", edits=lost)
+    since = [edit for edit in lost if edit.key not in before]
+    if since:
+        raise UndoBlocked(
+            "Edits of the merged entity would have nothing left to stand on.",
+            edits=[
+                {"source": edit.name, "target": edit.target} if edit.target else {"name": edit.name} for edit in since
+            ],
+        )
