@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.providers.contract import Purpose
-from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, MergeRequest, UndoBlocked
+from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, EntityDetail, MergeRequest, UndoBlocked
 from app.retrieval.entity_edit_contract import InvalidEntity
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
@@ -201,6 +201,57 @@ async def test_a_split_that_would_lose_an_edit_is_refused_and_changes_nothing(
     before = await graph_rows(pool, corpus)
     with pytest.raises(UndoBlocked):
         await entities.split(corpus.workspace, "Mercury", {"Metal": [(version.version_id, 1)]}, corpus.lease)
+    assert differences(before, await graph_rows(pool, corpus)) == {}
+
+
+async def shown(entities: GraphEntities, corpus: Corpus) -> dict[str, EntityDetail]:
+    listed = await entities.list(corpus.workspace, prefix=None, after=None, limit=99)
+    return {found.name: await entities.get(corpus.workspace, found.name) for found in listed}
+
+
+@pytest.mark.parametrize("is_newest_first", [True, False])
+async def test_a_part_is_split_again_and_after_a_merge(
+    index: GraphWriter, entities: GraphEntities, corpus: Corpus, is_newest_first: bool
+) -> None:
+    texts = ("mercury is a planet.", "quicksilver is a metal.", "mercury messenger is a god.")
+    for said, other in zip(texts, ("Sun", "Thermometer", "Rome"), strict=True):
+        corpus.chat.answers[said] = records(said, ["Mercury", other])
+    version = (await ingest(index, corpus, *texts)).version_id
+    seen = [await shown(entities, corpus)]
+    changes = []
+
+    async def split(name: str, to: str, *ordinals: int) -> None:
+        record = ChangeRecord(uuid4())
+        parts = {to: [(version, n) for n in ordinals]}
+        (made,) = await entities.split(corpus.workspace, name, parts, corpus.lease, record=record)
+        assert (made.name, [n for _, n in made.chunks]) == (to, list(ordinals))
+        changes.append(record.id)
+        seen.append(await shown(entities, corpus))
+
+    await split("Mercury", "Other Mercury", 1, 2)
+    await split("Other Mercury", "Mercury (god)", 2)
+    changes.append(await merge(entities, corpus, "Other Mercury", "Hg"))
+    seen.append(await shown(entities, corpus))
+    await split("Hg", "Mercury (metal)", 1)
+    assert list(seen[-1]) == ["Mercury", "Mercury (god)", "Mercury (metal)", "Rome", "Sun", "Thermometer"]
+    if is_newest_first:
+        for change, before in zip(reversed(changes), reversed(seen[:-1]), strict=True):
+            await undo(entities, corpus, change)
+            assert await shown(entities, corpus) == before
+    else:
+        await undo(entities, corpus, changes[0])
+        assert [n for _, n in (await entities.get(corpus.workspace, "Mercury")).chunks] == [0, 1, 2]
+        assert list(await shown(entities, corpus)) == ["Mercury", "Rome", "Sun", "Thermometer"]
+
+
+async def test_a_part_goes_back_by_undoing_its_split_only(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    version = (await ingest(index, corpus, "Ann Reed sings.", "Ann Reed sails.")).version_id
+    await entities.split(corpus.workspace, "Ann Reed", {"Ann (2)": [(version, 1)]}, corpus.lease)
+    before = await graph_rows(pool, corpus)
+    with pytest.raises(InvalidEntity, match="undo that one"):
+        await entities.split(corpus.workspace, "Ann (2)", {"Ann Reed": [(version, 1)]}, corpus.lease)
     assert differences(before, await graph_rows(pool, corpus)) == {}
 
 

@@ -52,6 +52,7 @@ class EntitySplitting(EntityUndoing):
                 await _refuse_other_chunks(instance.rag, known, assigned)
                 key = entity_key(known)
                 splits = {**await read_splits(self._database, ref), **_by_chunk(key, assigned)}
+                await self._refuse_without_effect(workspace, known, assigned, splits)
                 statements = await self._derive_split(instance.rag, workspace, [known, *new_names], splits)
                 history = recording(ref, "split", record, [known, *new_names])
                 await operation.commit([*history, splitting(ref, key, record.id, assigned), *statements, *companions])
@@ -75,23 +76,27 @@ class EntitySplitting(EntityUndoing):
             if not taken_back:
                 return await super().undo(workspace, change_id, lease, record=record, companions=companions)
             record = record or ChangeRecord(request={"change_id": str(change_id)})
-            names = sorted(set(taken_back.values()))
+            concerned = set(taken_back.values())
 
             async def write(operation: Write) -> None:
+                # A part may have been merged or split again since.
+                current = NameResolver(self._database, ref)
+                for (chunk, _), target in taken_back.items():
+                    concerned.update((await current.meanings(chunk, [target])).values())
                 rest = {
                     place: target
                     for place, target in (await read_splits(self._database, ref)).items()
                     if place not in taken_back
                 }
-                statements = await self._derive_split(instance.rag, workspace, names, rest)
-                history = recording(ref, "undo", record, names, undoes=change_id)
+                statements = await self._derive_split(instance.rag, workspace, sorted(concerned), rest)
+                history = recording(ref, "undo", record, sorted(concerned), undoes=change_id)
                 await operation.commit(
                     [marking_undone(ref, change_id), *history, unsplitting(ref, change_id), *statements, *companions]
                 )
 
             async with unspoiled(instance):
                 await self._writes.run(instance.rag, lease, write)
-        return tuple(names)
+        return tuple(sorted(concerned))
 
     async def _derive_split(
         self, rag: Any, workspace: EngineWorkspace, names: Sequence[str], splits: Splits
@@ -114,6 +119,18 @@ class EntitySplitting(EntityUndoing):
             forget_mentions_of(ref, found.names),
             *insert_mentions(ref, list(found.extractions().mentions())),
         ]
+
+    async def _refuse_without_effect(
+        self, workspace: EngineWorkspace, known: str, assigned: Mapping[Place, str], splits: Splits
+    ) -> None:
+        """A part cannot be split back to where it came from: the two names would lead to each other."""
+        new = NameResolver(self._database, workspace.ref, Anew(splits=splits))
+        meant = await new.resolve(assigned.values())
+        for place, name in assigned.items():
+            if (await new.meanings(_chunk_id(place), [known]))[known] != meant[name]:
+                raise InvalidEntity(
+                    "The part would go back to where an earlier split took it from; undo that one instead."
+                )
 
     async def _assigned(
         self, workspace: EngineWorkspace, known: str, parts: Mapping[str, Sequence[Place]]

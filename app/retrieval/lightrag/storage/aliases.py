@@ -232,9 +232,21 @@ def _in_chunk(chunk: str, meant: Mapping[str, str], splits: Splits) -> Mapping[s
     found = {}
     for name, end in meant.items():
         # By the name itself too: what it means may have changed since the split.
-        own = splits.get((chunk, entity_key(name)))
-        found[name] = own if own is not None else splits.get((chunk, entity_key(end)), end)
+        keys = entity_key(name), entity_key(end)
+        own = next((key for key in keys if (chunk, key) in splits), None)
+        found[name] = end if own is None else _followed(chunk, own, splits)
     return found
+
+
+def _followed(chunk: str, key: bytes, splits: Splits) -> str:
+    """What the name with this key became, for a part may have been split again. A loop would end."""
+    seen = {key}
+    while True:
+        meant = splits[chunk, key]
+        key = entity_key(meant)
+        if key in seen or (chunk, key) not in splits:
+            return meant
+        seen.add(key)
 
 
 def _renamed(chunk: Extraction, meant: Mapping[str, str]) -> Extraction:
