@@ -60,7 +60,8 @@ async def test_a_merge_of_entities_has_them_before_and_after(
     client: httpx.AsyncClient, tenancy: Tenancy, index: Index
 ) -> None:
     workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
-    await index(tenancy, await upload_text(client, workspace_id, "Helena Petrowa met Elena Petrova in Port Lindau."))
+    for said in ("Helena Petrowa repairs clocks in Bregenz.", "Elena Petrova met Ben Holm in Port Lindau."):
+        await index(tenancy, await upload_text(client, workspace_id, said))
     merge = {"sources": ["Helena Petrowa"], "target": "Elena Petrova"}
     answer = await client.post(f"/v1/workspaces/{workspace_id}/entities/merge", json=merge)
     assert answer.status_code == 200, answer.text
