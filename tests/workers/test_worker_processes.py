@@ -11,6 +11,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from app.db.base import WorkspaceId
 from app.db.session import Database
+from app.devstack.processes import Child
 from app.retrieval.contract import Engine
 from app.settings import Settings
 from tests.cluster import RUN_FOLDER
@@ -51,18 +52,23 @@ async def all_ready(uploads: Uploads, documents: list[Upload], *engines: str) ->
         assert [(state.state, state.error_detail) for state in states if state.state != "ready"] == []
 
 
-@pytest.mark.parametrize(
-    "options", [("--concurrency", "4"), ("--pool", "prefork", "--concurrency", "1")], ids=["threads", "prefork"]
-)
+def children_of(worker: Child) -> list[int]:
+    """Ids of the processes that a worker has forked."""
+    pid = worker.process.pid
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize(("pool", "concurrency"), [("threads", "4"), ("processes", "2")])
 async def test_many_jobs_run_in_one_process(
-    fleet: Fleet, tenancy: Tenancy, uploads: Uploads, options: tuple[str, ...]
+    fleet: Fleet, tenancy: Tenancy, uploads: Uploads, pool: str, concurrency: str
 ) -> None:
     """C7: connections are bound to a loop, and a child must not use its parent's."""
     workspace_id = await tenancy.add_workspace(engines=GRAPH)
     documents = [await uploads.add(workspace_id, letter(n), "a.md", engines=GRAPH) for n in range(20)]
-    fleet.start_worker(*options)
+    worker = fleet.start_worker("--pool", pool, "--concurrency", concurrency)
     await fleet.send([upload.process for upload in documents])
     await all_ready(uploads, documents, "lazy", "graph")
+    assert len(children_of(worker)) == (int(concurrency) if pool == "processes" else 0)
     assert [words for words in TROUBLE if words in fleet.log()] == []
 
 
