@@ -151,7 +151,7 @@ class Entities(Protocol):
         ...
 
     async def names_of(self, workspace: EngineWorkspace, name: str) -> Sequence[str]:
-        """The name, as the graph keeps it, and what it means by now."""
+        """The name, as the graph keeps it, what it means by now, and all that means the same."""
         ...
 
     async def undo(

@@ -49,6 +49,8 @@ async def everything(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
 
 
 async def test_a_merge_is_previewed_made_told_and_undone(client: httpx.AsyncClient, url: str, document: Any) -> None:
+    one = f"{url.removesuffix('/entities')}/entity"
+    assert (await client.patch(one, params={"name": "Helena Petrova"}, json={"type": "Person"})).status_code == 200
     before = await everything(client, url)
     preview = (await client.post(f"{url}/merge", json=MERGE | {"dry_run": True})).json()
     assert preview["dry_run"] is True
@@ -56,16 +58,16 @@ async def test_a_merge_is_previewed_made_told_and_undone(client: httpx.AsyncClie
     merged = (await client.post(f"{url}/merge", json=MERGE)).json()
     assert merged["description"] == preview["description"]
     assert {r["weight"] for r in merged["relations"]} == {r["weight"] for r in preview["relations"]}
-    told = (await client.get(f"{url}/changes", params={"name": "helena petrova"})).json()["items"]
-    assert [(change["kind"], change["state"], change["id"]) for change in told] == [
-        ("merge", "done", merged["change_id"])
-    ]
+    for name in ("helena petrova", "elena petrova"):
+        told = (await client.get(f"{url}/changes", params={"name": name})).json()["items"]
+        assert [(change["kind"], change["state"]) for change in told] == [("merge", "done"), ("edit_entity", "done")]
+        assert told[0]["id"] == merged["change_id"]
     assert told[0]["actor"].startswith("key:")
     undone = await client.post(f"{url}/changes/{merged['change_id']}/undo")
     assert (undone.status_code, undone.json()["kind"], undone.json()["undoes"]) == (200, "undo", merged["change_id"])
     assert await everything(client, url) == before
     states = [(change["kind"], change["state"]) for change in (await client.get(f"{url}/changes")).json()["items"]]
-    assert states == [("undo", "done"), ("merge", "undone")]
+    assert states == [("undo", "done"), ("merge", "undone"), ("edit_entity", "done")]
     again = await client.post(f"{url}/changes/{merged['change_id']}/undo")
     assert (again.status_code, again.json()["code"]) == (409, "undo_blocked")
     assert (await client.get(f"{url}/changes", params={"name": "Nobody"})).json()["items"] == []

@@ -82,7 +82,14 @@ async def test_duplicates_are_rejected_remembered_and_merged(client: httpx.Async
     assert (await client.post(f"{where}/rejections", json=rejection)).status_code == 201
     assert pair not in await proposed()
     assert (await get(client, f"{where}/rejections"))["items"] == [{"one": "Elena Petrova", "other": "Elena Petrowa"}]
-    assert (await client.delete(f"{where}/rejections", params=rejection)).status_code == 204
+    again = {"one": "elena petrowa", "other": "ELENA  Petrova"}
+    assert (await client.post(f"{where}/rejections", json=again)).json()["one"] == "Elena Petrowa"
+    for wrong, code in (("elena PETROWA", "invalid_rejection"), ("Nobody", "entity_not_found")):
+        refused = await client.post(f"{where}/rejections", json={"one": "Elena Petrowa", "other": wrong})
+        assert refused.json()["code"] == code
+    assert len((await get(client, f"{where}/rejections"))["items"]) == 1
+    assert (await client.delete(f"{where}/rejections", params=again)).status_code == 204
+    assert (await get(client, f"{where}/rejections"))["items"] == []
     merged = (await client.post(f"{where}/merge", json={"min_score": 0.85, "limit": 1})).json()
     (group,) = merged["items"]
     assert (group["outcome"], set(group["names"]), group["name"] in pair) == ("merged", pair, True)

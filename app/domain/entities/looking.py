@@ -7,7 +7,7 @@ from uuid import UUID
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import Database
 from app.domain.entities.changes import EntityChanges, Merged, Requested
-from app.domain.entities.rejections_repository import RejectionRepository
+from app.domain.entities.rejections_repository import InvalidRejection, RejectionRepository
 from app.domain.entities.service import EntityService
 from app.errors import AppError, Unavailable
 from app.retrieval.contract import EntityEvidence, RelationEvidence
@@ -101,11 +101,14 @@ class EntityLooking:
             return GroupMerged(names, made.entity.name, made.change_id, is_queued=False)
         return GroupMerged(names, names[0], made.id, is_queued=True)
 
-    async def reject(self, place: Place, one: str, other: str) -> None:
-        """These are different things, and are not proposed again."""
-        await self._browsing.open(*place)
+    async def reject(self, place: Place, one: str, other: str) -> tuple[str, str]:
+        """These are different things, and are not proposed again. Raises EntityNotFound, InvalidRejection."""
+        first, second = [(await self._browsing.get(*place, name)).name for name in (one, other)]
+        if first == second:
+            raise InvalidRejection("Both names mean the same entity.")
         async with self._database.tenant(place[0]) as session:
-            await RejectionRepository(session).add(place[1], one, other)
+            await RejectionRepository(session).add(place[1], first, second)
+        return first, second
 
     async def rejected(self, place: Place) -> Sequence[tuple[str, str]]:
         await self._browsing.open(*place)
@@ -114,6 +117,6 @@ class EntityLooking:
 
     async def forget_rejection(self, place: Place, one: str, other: str) -> None:
         """They may be proposed again; no-op if they were not rejected."""
-        await self._browsing.open(*place)
+        ones, others = await self._browsing.names_of(*place, one), await self._browsing.names_of(*place, other)
         async with self._database.tenant(place[0]) as session:
-            await RejectionRepository(session).remove(place[1], one, other)
+            await RejectionRepository(session).remove(place[1], ones, others)

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.db.models import EntityRejection
 from app.db.repository import TenantRepository
-from app.errors import Conflict
+from app.errors import Conflict, Invalid
 
 MAX_REJECTIONS = 10_000
 
@@ -17,6 +17,11 @@ MAX_REJECTIONS = 10_000
 class TooManyRejections(Conflict):
     code = "too_many_rejections"
     title = "The workspace holds no more rejections"
+
+
+class InvalidRejection(Invalid):
+    code = "invalid_rejection"
+    title = "An entity cannot be told apart from itself"
 
 
 class RejectionRepository(TenantRepository):
@@ -43,12 +48,14 @@ class RejectionRepository(TenantRepository):
         }  # fmt: skip
         await self.session.execute(insert(EntityRejection).values(values).on_conflict_do_nothing())
 
-    async def remove(self, workspace_id: UUID, one: str, other: str) -> None:
+    async def remove(self, workspace_id: UUID, ones: Sequence[str], others: Sequence[str]) -> None:
+        """Every pair of one of these and one of the others."""
         await self.session.execute(
             delete(EntityRejection).where(
                 EntityRejection.tenant_id == self.session.tenant_id,
                 EntityRejection.workspace_id == workspace_id,
-                EntityRejection.pair == _digest(min(one, other), max(one, other)),
+                EntityRejection.one.in_([*ones, *others]),
+                EntityRejection.pair.in_([_digest(min(a, b), max(a, b)) for a in ones for b in others]),
             )
         )
 

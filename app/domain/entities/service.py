@@ -42,6 +42,10 @@ class EntityService:
         """Raises WorkspaceNotFound, EngineOff or EntityNotFound."""
         return await self._entities.get(await self.open(tenant_id, workspace_id), name)
 
+    async def names_of(self, tenant_id: TenantId, workspace_id: WorkspaceId, name: str) -> Sequence[str]:
+        """`Entities.names_of`. Raises WorkspaceNotFound or EngineOff."""
+        return await self._entities.names_of(await self.open(tenant_id, workspace_id), name)
+
     async def aliases(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, *, after: str | None, limit: int
     ) -> Sequence[EntityAlias]:

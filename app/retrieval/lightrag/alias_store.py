@@ -26,6 +26,15 @@ SELECT key, alias, target, target_key, source, change_id FROM entity_aliases
  WHERE tenant_id = $1 AND workspace_id = $2 AND key = ANY ($3)"""
 _DROP = "DELETE FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 AND key = ANY ($3)"
 
+# Every alias and spelling that leads to one of these, over any number of merges.
+_LEADING_TO = """
+WITH RECURSIVE found AS (
+  SELECT w.key FROM unnest($3::bytea[]) AS w (key)
+  UNION
+  SELECT a.key FROM found f JOIN entity_aliases a ON a.tenant_id = $1 AND a.workspace_id = $2 AND a.target_key = f.key
+)
+SELECT DISTINCT a.alias FROM found f JOIN entity_aliases a ON a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = f.key"""
+
 _FORGET_SPELLINGS = "DELETE FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 AND source = 'spelling'"
 
 # What was said of the sources is said of the target from now on, but for what they said of each other.
@@ -73,6 +82,10 @@ class AliasStore:
     async def meant_by_spelling(self, names: Iterable[str]) -> dict[str, str]:
         """Like `meanings`, of other spellings only."""
         return {name: row["target"] for name, row in (await self._resolve(names)).items() if not row["is_alias"]}
+
+    async def leading_to(self, names: Iterable[str]) -> Sequence[str]:
+        """All aliases and spellings that mean one of these names."""
+        return [row["alias"] for row in await self._fetch(_LEADING_TO, [entity_key(name) for name in names])]
 
     async def _resolve(self, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
         keys = {name: entity_key(name) for name in names}

@@ -90,6 +90,17 @@ async def test_what_was_made_by_hand_is_found_listed_and_stays_without_documents
     )
 
 
+async def test_what_was_made_by_hand_forgets_what_is_taken_back(corpus: Corpus, hand: Hand) -> None:
+    for name in ("Hall B", "Press 4"):
+        await hand.create(name, "A secret text.", type="Building")
+    await hand.relate("Hall B", "Press 4", keywords="a secret word", weight=2.0)
+    taken_back = await hand.edit("Hall B", description=None)
+    assert (taken_back.type, taken_back.description) == ("Building", "Hall B")
+    assert (await hand.edit("Hall B", type=None)).type == "UNKNOWN"
+    relation = await hand.edit_relation("Hall B", "Press 4", description=None, keywords=None)
+    assert (relation.description, relation.keywords, relation.weight) == ("Hall B, Press 4", "", 2.0)
+
+
 async def test_a_document_that_speaks_of_it_adds_its_chunks_and_not_its_words(
     index: GraphWriter, entities: GraphEntities, corpus: Corpus, hand: Hand
 ) -> None:

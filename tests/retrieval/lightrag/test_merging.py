@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.retrieval.entity_contract import InvalidMerge, MergeRequest
+from app.retrieval.entity_contract import EntityNotFound, InvalidMerge, MergeRequest
+from app.retrieval.entity_edit_contract import InvalidEntity
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.entities.plan import Edge, Node, plan_merge
 from app.retrieval.lightrag.index import GraphWriter
@@ -29,6 +30,20 @@ async def test_distinct_evidence_adds_up(index: GraphWriter, entities: GraphEnti
     merged = await entities.merge(corpus.workspace, MergeRequest(("Annie Reed",), "Ann Reed"), corpus.lease)
     assert weights(merged) == {("Ann Reed", "Porto"): 3.0}
     assert len(merged.chunks) == 3
+
+
+async def test_what_nobody_may_read_is_neither_merged_nor_split(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    version = await corpus.add("Ann Reed met Annie Reed in Porto.")
+    await index.extract(corpus.workspace, version, ignore)
+    await index.insert(corpus.workspace, version, corpus.lease)
+    before = await graph_rows(pool, corpus)
+    with pytest.raises(EntityNotFound):
+        await entities.merge(corpus.workspace, MergeRequest(("Annie Reed",), "Ann Reed"), corpus.lease)
+    with pytest.raises(InvalidEntity):
+        await entities.split(corpus.workspace, "Ann Reed", {"A": [(version.version_id, 0)]}, corpus.lease)
+    assert await graph_rows(pool, corpus) == before
 
 
 async def test_the_same_chunk_counts_once(index: GraphWriter, entities: GraphEntities, corpus: Corpus) -> None:

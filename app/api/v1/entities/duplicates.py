@@ -17,9 +17,10 @@ from app.api.v1.entities.graph_schemas import (
     Rejections,
 )
 from app.api.v1.entities.names import RequestedDep
-from app.domain.entities.rejections_repository import TooManyRejections
+from app.domain.entities.rejections_repository import InvalidRejection, TooManyRejections
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
+from app.retrieval.entity_contract import EntityNotFound
 from app.text.duplicates.likeness import PROPOSED
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities/duplicates", tags=["entities"])
@@ -61,14 +62,17 @@ async def list_rejections(workspace_id: WorkspaceDep, caller: ReaderCaller, look
 
 
 @router.post(
-    "/rejections", status_code=201, summary="Reject a pair", responses=problems(RoleRequired, *READ, TooManyRejections)
+    "/rejections",
+    status_code=201,
+    summary="Reject a pair",
+    responses=problems(RoleRequired, *READ, EntityNotFound, InvalidRejection, TooManyRejections),
 )
 async def reject_pair(
     workspace_id: WorkspaceDep, rejection: Rejection, caller: EditorCaller, looking: LookingDep
 ) -> Rejection:
     """They are different things, and stand in no group together from now on."""
-    await looking.reject((caller.tenant_id, workspace_id), rejection.one, rejection.other)
-    return rejection
+    one, other = await looking.reject((caller.tenant_id, workspace_id), rejection.one, rejection.other)
+    return Rejection(one=one, other=other)
 
 
 @router.delete("/rejections", status_code=204, summary="Take a rejection back", responses=problems(RoleRequired, *READ))

@@ -45,8 +45,9 @@ class EntityOperations:
     async def names_of(self, workspace: EngineWorkspace, name: str) -> Sequence[str]:
         """`Entities.names_of`."""
         with inside(workspace.ref):
-            meant = await self._aliases(workspace).meanings([name])
-        return list(dict.fromkeys([name, engine_name(name), *meant.values()]))
+            aliases = self._aliases(workspace)
+            known = [name, engine_name(name), *(await aliases.meanings([name])).values()]
+            return list(dict.fromkeys([*known, *await aliases.leading_to(known)]))
 
     async def _require(self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True) -> str:
         found = await self._resolve(workspace, name, by_alias=by_alias)

@@ -64,11 +64,14 @@ class EntityEditing(EntityBrowsing):
 
         async def work(rag: Any, operation: Write) -> list[Statement]:
             await operation.read_ahead([known])
+            unsaid: Fields = {}
             if None in fields.values():
                 row = await rag.entity_chunks.get_by_id(known)
                 node = await rag.chunk_entity_relation_graph.get_node(known)
-                await self._derive(rag, workspace, Touched({known: document_chunks(row, node)}, {}))
-            return await self._say(rag, workspace, Edit(known), fields)
+                chunks = document_chunks(row, node)
+                await self._derive(rag, workspace, Touched({known: chunks}, {}))
+                unsaid = {} if chunks else {"type": "UNKNOWN", "description": known}
+            return await self._say(rag, workspace, Edit(known), fields, unsaid)
 
         await self.change(workspace, "edit_entity", [known], work, lease, record, companions)
         return await self.get(workspace, known)
@@ -118,13 +121,16 @@ class EntityEditing(EntityBrowsing):
 
             await self._writes.run(instance.rag, lease, write)
 
-    async def _say(self, rag: Any, workspace: EngineWorkspace, about: Edit, fields: Fields) -> list[Statement]:
-        """Add `fields` to what is said of something that is there."""
+    async def _say(
+        self, rag: Any, workspace: EngineWorkspace, about: Edit, fields: Fields, unsaid: Fields
+    ) -> list[Statement]:
+        """Add `fields` to what is said of something that is there; of what nobody says any more, `unsaid` is shown."""
         edits = self._edits(workspace)
         before = {edit.key: edit for edit in await edits.touching([about.name])}.get(about.key, about)
         said = said_only({**before.fields, **fields})
         after = replace(before, fields=said)
-        await apply_edits(rag, [after])
+        shown = {name: value for name, value in unsaid.items() if name in fields} | said
+        await apply_edits(rag, [replace(after, fields=shown)])
         return edits.putting([after]) if said or after.is_created else edits.deleting([after])
 
     async def _derive(self, rag: Any, workspace: EngineWorkspace, touched: Touched) -> None:

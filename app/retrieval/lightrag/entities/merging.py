@@ -101,6 +101,10 @@ class EntityMerging(EntityBrowsing):
         if await self._support(workspace).existing([request.target, engine_name(request.target)]) & set(sources):
             raise InvalidMerge("An entity cannot be merged into itself.")
         target = await self._resolve(workspace, request.target)
+        # Of documents that nobody may read by now the answer could show nothing.
+        names, support = [*sources, *([target] if target else [])], self._support(workspace)
+        if not any([await support.chunks_of(name) or await support.is_trusted(name) for name in names]):
+            raise EntityNotFound(f"There is no entity named {request.sources[0]!r}.")
         # An old name of a source may become the name again: the newest merge wins.
         return sources, _new_name(request.target, sources) if target is None or target in sources else target
 

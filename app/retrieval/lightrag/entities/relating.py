@@ -72,11 +72,14 @@ class RelationEditing(EntityEditing):
         async def work(rag: Any, operation: Write) -> list[Statement]:
             await operation.read_ahead(pair)
             edge = await _require_edge(rag, pair)
+            unsaid: Fields = {}
             if None in fields.values():
                 key = SEPARATOR.join(pair)
                 row = await rag.relation_chunks.get_by_id(key)
-                await self._derive(rag, workspace, Touched({}, {key: document_chunks(row, edge)}))
-            return await self._say(rag, workspace, Edit(*pair), fields)
+                chunks = document_chunks(row, edge)
+                await self._derive(rag, workspace, Touched({}, {key: chunks}))
+                unsaid = {} if chunks else {"description": ", ".join(pair), "keywords": "", "weight": 1.0}
+            return await self._say(rag, workspace, Edit(*pair), fields, unsaid)
 
         await self.change(workspace, "edit_relation", list(pair), work, lease, record, companions)
         return await self.get_relation(workspace, *pair)

@@ -45,6 +45,8 @@ class EntitySplitting(EntityUndoing):
         async with self._instances.use(workspace) as instance, unspoiled(instance):
             known = await self._require(workspace, name)
             assigned = await self._assigned(workspace, known, parts)
+            if set(assigned) - set(await self._support(workspace).chunks_of(known)):
+                raise InvalidEntity("A chunk does not speak of the entity.")
             new_names = list(dict.fromkeys(assigned.values()))
 
             async def write(operation: Write) -> None:
