@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.api.deps import ContainerDep
-from app.api.problems import public_problems
+from app.api.problems import DatabaseUnavailable, InternalError, public_problems
 from app.domain.tenants.operators import matches_secret
 from app.errors import Unauthenticated
 from app.metrics import CONTENT_TYPE, exposition
@@ -41,7 +41,7 @@ async def check_token(
             "description": "Prometheus' text format.",
             "content": {"text/plain": {"schema": {"type": "string"}, "example": EXAMPLE}},
         },
-        **public_problems(InvalidMetricsToken),
+        **public_problems(InvalidMetricsToken, InternalError, DatabaseUnavailable),
     },
 )
 async def read_metrics(container: ContainerDep) -> Response:

@@ -82,6 +82,9 @@ def test_its_refusals_are_problems_with_codes(name: str) -> None:
     if path.startswith("/v1/admin/"):
         assert {401, 422, 500, 503} <= set(refusals)
         assert operation["security"] == [{"OperatorSecret": []}]
+    elif path == "/metrics":
+        assert {401, 500, 503} <= set(refusals)
+        assert operation["security"] == [{"MetricsToken": []}]
     elif path not in PUBLIC:
         assert {401, 403, 422, 500, 503} <= set(refusals)
         assert operation["security"] == [{"ApiKey": []}]
