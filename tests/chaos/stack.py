@@ -222,7 +222,8 @@ async def create_stack(
     create_folder(folder)
     for name in ("blobs", "logs", "tmp"):
         give_folder(folder / name, None)
-    servers = Servers(folder, for_tests=True)
+    # An acknowledged commit has to survive a crash of the server here, which is not one of the machine.
+    servers = Servers(folder, for_tests=True, settings={"synchronous_commit": "on"})
     (folder / "ports.json").write_text(f'{{"postgres": {_free_port()}, "redis": {_free_port()}}}')
     assert servers.load_ports() != Ports()
     await asyncio.to_thread(servers.start)
