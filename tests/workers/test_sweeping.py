@@ -47,6 +47,12 @@ class Broker:
         return 0
 
 
+@pytest.fixture(autouse=True)
+async def called_off(settings: Settings) -> None:
+    """A sweep takes a limited number of each kind, the longest waiting first: other tests may have left more than that."""
+    await forget_queued(settings)
+
+
 @pytest.fixture
 def broker() -> Broker:
     return Broker()
@@ -106,10 +112,9 @@ async def test_queued_work_whose_messages_are_gone(
 
 
 async def test_queued_work_whose_worker_died_between_choosing_and_claiming_it(
-    sweeper: Sweeper, broker: Broker, worker: Worker, uploads: Uploads, workspace_id: WorkspaceId, settings: Settings
+    sweeper: Sweeper, broker: Broker, worker: Worker, uploads: Uploads, workspace_id: WorkspaceId
 ) -> None:
     """Its message was used up, and what is sent again must not be passed over as taken."""
-    await forget_queued(settings)  # else it may be another one's turn
     upload = await uploads.add(workspace_id, "Ada met Ben in Lindau.", engines=GRAPH)
     for job in (upload.process, upload.index_graph):
         assert await worker.jobs.choose(job) == job
