@@ -28,6 +28,7 @@ from app.retrieval.errors import (
     UnknownMode,
     WorkspaceBusy,
 )
+from app.retrieval.filters import NO_FILTER, EvidenceFilter
 
 # Handed on: whoever uses a protocol meets its errors.
 __all__ = [
@@ -296,6 +297,7 @@ class SearchRequest:
     keywords: Keywords | Literal["llm"] | None = None
     include_partial: bool = False
     budgets: LazyBudgets = NO_BUDGETS
+    filter: EvidenceFilter = NO_FILTER
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,10 @@ from app.domain.documents.originals import Original, Originals, Upload, add_vers
 from app.domain.documents.records import DocumentRecord
 from app.domain.documents.repository import DocumentRepository
 from app.domain.ingestion.cancellation import cancel_version
+from app.domain.workspaces.metadata_fields import check_metadata
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
+from app.domain.workspaces.settings import WorkspaceSettings
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class ContentService:
     ) -> Replaced:
         """Work on versions that are not ready yet is called off: nobody waits for them any more.
 
-        Raises DocumentNotFound, DocumentDeleting, WorkspaceDeleting, FileTooLarge, UnsupportedFormat or
+        Raises DocumentNotFound, DocumentDeleting, WorkspaceDeleting, MetadataMismatch, FileTooLarge, UnsupportedFormat or
         BlobStoreUnavailable.
         """
         async with self._database.tenant(tenant_id) as session:
@@ -84,6 +86,7 @@ class ContentService:
         if content.title is not None:
             document.title = content.title
         if content.metadata is not None:
+            check_metadata(WorkspaceSettings.model_validate(workspace.settings).metadata_fields, content.metadata)
             document.metadata_ = content.metadata
         if not is_unchanged:
             document.filename = original.upload.filename

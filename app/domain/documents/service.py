@@ -12,8 +12,10 @@ from app.domain.documents.records import DocumentRecord
 from app.domain.documents.repository import DocumentRepository
 from app.domain.ingestion.cancellation import cancel_version
 from app.domain.ingestion.states import IndexStates
+from app.domain.workspaces.metadata_fields import check_metadata
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
+from app.domain.workspaces.settings import WorkspaceSettings
 from app.jobs import IndexGraph, Job, ProcessVersion, PurgeDocument, enqueue
 from app.retrieval.contract import Engine
 
@@ -30,13 +32,16 @@ class DocumentService:
         self._states = IndexStates(session)
 
     async def update(self, document_id: UUID, *, title: str | None, metadata: dict[str, Any] | None) -> DocumentRecord:
-        """Change what is given; `metadata` replaces all there was. Raises DocumentNotFound or DocumentDeleting."""
+        """Change what is given; `metadata` replaces all there was. Raises DocumentNotFound, DocumentDeleting or
+        MetadataMismatch."""
         document = await self._documents.lock(document_id)
         if document.deleting_at is not None:
             raise DocumentDeleting("This document is being deleted.", document_id=document_id)
         if title is not None:
             document.title = title
         if metadata is not None:
+            workspace = (await WorkspaceRepository(self._session).get(self._workspace_id)).row
+            check_metadata(WorkspaceSettings.model_validate(workspace.settings).metadata_fields, metadata)
             document.metadata_ = metadata
         document.updated_at = func.now()
         await self._session.flush()

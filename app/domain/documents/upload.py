@@ -14,8 +14,10 @@ from app.db.session import Database, TenantSession
 from app.domain.documents.originals import Original, Originals, Upload, add_versions
 from app.domain.documents.records import DocumentRecord
 from app.domain.documents.repository import DocumentRepository
+from app.domain.workspaces.metadata_fields import check_metadata
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
+from app.domain.workspaces.settings import WorkspaceSettings
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class UploadService:
         """Take in all of `uploads` or none. No transaction is open while bytes are written.
 
         Bytes that are the newest content of a document already make no further one unless `allow_duplicates`.
-        Raises WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, UnsupportedFormat or BlobStoreUnavailable.
+        Raises WorkspaceNotFound, WorkspaceDeleting, MetadataMismatch, FileTooLarge, UnsupportedFormat or
+        BlobStoreUnavailable.
         """
         await self.check_open(tenant_id, workspace_id)
         async with self._originals.store(tenant_id, workspace_id, uploads) as stored:
@@ -70,6 +73,7 @@ class UploadService:
         # uploads of the same bytes see each other.
         workspace = (await WorkspaceRepository(session).get(workspace_id, for_update=True)).row
         refuse_deleting(workspace)
+        check_metadata(WorkspaceSettings.model_validate(workspace.settings).metadata_fields, metadata)
         documents = DocumentRepository(session, workspace_id)
         digests = {original.stored.sha256 for original in originals}
         known = {} if allow_duplicates else await documents.find_same_contents(digests)

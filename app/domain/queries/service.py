@@ -11,11 +11,13 @@ from app.db.session import Database
 from app.domain.limits.errors import quota_exceeded
 from app.domain.limits.repository import LimitsRepository, Standing
 from app.domain.queries.context import Budgets, RenderedContext, render_context
+from app.domain.queries.filters import NOT_FILTERED, GivenFilter
 from app.domain.queries.repository import TrustedDocuments
 from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
+from app.domain.workspaces.settings import WorkspaceSettings
 from app.errors import Invalid
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
@@ -60,6 +62,7 @@ class Question:
     keywords: Keywords | Literal["llm"] | None
     include_partial: bool
     budgets: LazyBudgets = NO_BUDGETS
+    filter: GivenFilter = NOT_FILTERED
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,8 @@ class QueryService:
     async def ask(self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question) -> Answer:
         """No transaction is open while a model is asked.
 
-        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed or
-        QuotaExceeded.
+        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed,
+        FieldNotDeclared, FilterMismatch or QuotaExceeded.
         """
         started = time.perf_counter()
         async with self._database.tenant(tenant_id) as session:
@@ -179,6 +182,7 @@ def _search_request(record: WorkspaceRecord, question: Question) -> SearchReques
         keywords=question.keywords,
         include_partial=question.include_partial,
         budgets=question.budgets,
+        filter=question.filter.typed(WorkspaceSettings.model_validate(record.row.settings).metadata_fields),
     )
 
 

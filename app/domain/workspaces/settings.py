@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from app.retrieval.contract import IndexProfile
+from app.retrieval.filters import FieldType
 
 
 def without_control_characters(text: str) -> str:
@@ -83,6 +84,10 @@ class WorkspaceSettings(BaseModel):
     )
     merge_timeout_seconds: float | None = Field(
         default=None, gt=0, le=6 * 3600, description="Time for merging one document; null: the installation's."
+    )
+
+    metadata_fields: dict[Annotated[Line, Field(max_length=200)], FieldType] = Field(
+        default={}, max_length=100, description="The metadata that queries may be filtered by: the type of each field."
     )
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from app.domain.documents.replace import ContentService
 from app.domain.documents.repository import DocumentRepository
 from app.domain.limits.errors import QuotaExceeded
 from app.domain.workspaces.errors import WorkspaceDeleting
+from app.domain.workspaces.metadata_fields import MetadataMismatch
 from app.errors import UnsupportedMediaType
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/documents/{document_id}/content", tags=["documents"])
@@ -47,8 +48,8 @@ async def read_content(
         200: {"model": DocumentReplaced, "description": "The document has these bytes already: nothing was changed."},
         202: {"headers": LOCATION},
         **problems(
-            RoleRequired, DocumentNotFound, DocumentDeleting, WorkspaceDeleting, FileTooLarge, UnsupportedMediaType,
-            BlobStoreUnavailable, QuotaExceeded,
+            RoleRequired, DocumentNotFound, DocumentDeleting, WorkspaceDeleting, MetadataMismatch, FileTooLarge,
+            UnsupportedMediaType, BlobStoreUnavailable, QuotaExceeded,
         ),
     },
 )  # fmt: skip

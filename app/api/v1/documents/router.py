@@ -27,6 +27,7 @@ from app.domain.documents.upload import UploadService
 from app.domain.documents.waiting import read_when_final
 from app.domain.limits.errors import QuotaExceeded
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.domain.workspaces.metadata_fields import MetadataMismatch
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.errors import UnsupportedMediaType
 
@@ -53,8 +54,8 @@ Duplicate = Annotated[
         200: {"model": DocumentsAccepted, "description": "The workspace has all of these bytes already."},
         202: {"headers": LOCATION},
         **problems(
-            RoleRequired, WorkspaceNotFound, WorkspaceDeleting, FileTooLarge, TooManyFiles, UnsupportedMediaType,
-            BlobStoreUnavailable, QuotaExceeded,
+            RoleRequired, WorkspaceNotFound, WorkspaceDeleting, MetadataMismatch, FileTooLarge, TooManyFiles,
+            UnsupportedMediaType, BlobStoreUnavailable, QuotaExceeded,
         ),
     },
 )  # fmt: skip
@@ -131,7 +132,7 @@ async def read_document(
 @router.patch(
     "/{document_id}",
     summary="Change a document's title or metadata",
-    responses=problems(RoleRequired, DocumentNotFound, DocumentDeleting),
+    responses=problems(RoleRequired, DocumentNotFound, DocumentDeleting, MetadataMismatch),
 )
 async def update_document(
     document_id: UUID, wanted: DocumentUpdate, _: EditorCaller, service: ServiceDep
