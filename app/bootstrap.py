@@ -44,6 +44,7 @@ from app.providers.factory import ModelFactory
 from app.retrieval.concepts import ConceptGraphs
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
+from app.retrieval.lazy.size_store import IndexSizes
 from app.retrieval.lightrag.adapter import GraphEngine, open_graph_engine
 from app.retrieval.registry import SearchRegistry
 from app.settings import Settings, refuse_engine_hijack
@@ -67,6 +68,7 @@ class Container:
     graph: GraphEngine
     searches: SearchRegistry
     concepts: ConceptGraphs
+    index_sizes: IndexSizes
     tokens: TokenVerifier | None
     rates: RequestRates
     parser: FileParser
@@ -168,6 +170,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             graph=graph,
             searches=SearchRegistry({"lazy": lazy, "graph": graph.search}),
             concepts=lazy,
+            index_sizes=IndexSizes(database),
             tokens=_token_verifier(settings, database, issuer_client),
             rates=RequestRates(redis),
             figures=InstallationFigures(database, lambda queue: _messages_waiting(redis, queue)),

@@ -17,6 +17,7 @@ from app.api.problems import install_problem_handlers
 from app.api.stopping import noticing_signals
 from app.api.v1.admin.plans import router as plans
 from app.api.v1.admin.router import router as operators
+from app.api.v1.router import openai_router
 from app.api.v1.router import router as v1
 from app.bootstrap import Container, open_container
 from app.logs import configure_logging, log_stray_error
@@ -57,6 +58,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "workspaces", "description": "A corpus: the unit of isolation."},
             {"name": "documents", "description": "Upload, status, originals and passages."},
             {"name": "queries", "description": "Evidence and context for a question."},
+            {"name": "openai", "description": "The same as models of OpenAI's chat interface, which answer in words."},
             {"name": "entities", "description": "What the knowledge graph holds."},
             {"name": "events", "description": "What became of documents: a stream, and webhooks."},
             {"name": "account", "description": "This key, and what there is to choose from."},
@@ -70,6 +72,7 @@ def create_app(container: Container | None = None) -> FastAPI:
     app.include_router(health)
     app.include_router(metrics)
     app.include_router(v1)
+    app.include_router(openai_router)
     app.include_router(operators)
     app.include_router(plans)
     install_problem_handlers(app)

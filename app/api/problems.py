@@ -15,6 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.api.openai_errors import MEDIA_TYPE as JSON
+from app.api.openai_errors import is_openai_path, openai_error, openai_status
 from app.db.session import is_disconnect
 from app.domain.limits.errors import RateLimited, quota_of
 from app.domain.tenants.errors import InvalidApiKey, TenantSuspended, TokenNotMapped
@@ -154,7 +156,15 @@ def problem_response(
     is_passing = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
     if is_passing or "retry_after_seconds" in error.facts:
         extra["Retry-After"] = str(error.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS))
-    return JSONResponse(to_jsonable_python(body), status, headers={**extra, **(headers or {})}, media_type=MEDIA_TYPE)
+    return _answer(request, to_jsonable_python(body), {**extra, **(headers or {})})
+
+
+def _answer(request: Request, body: dict[str, Any], headers: Mapping[str, str] | None) -> JSONResponse:
+    """A problem, in the shape that the client of this path understands."""
+    status: int = body["status"]
+    if is_openai_path(request):
+        return JSONResponse(openai_error(body), openai_status(status), headers=headers, media_type=JSON)
+    return JSONResponse(body, status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def request_id_of(request: Request) -> str:
@@ -219,7 +229,7 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     title = HTTPStatus(error.status_code).phrase
     detail = FRAMEWORK_SENTENCES.get(error.status_code, error.detail) if error.detail == title else error.detail
     body = problem_body(error.status_code, code, title, detail, request_id_of(request))
-    return JSONResponse(body, error.status_code, headers=error.headers, media_type=MEDIA_TYPE)
+    return _answer(request, body, error.headers)
 
 
 async def _on_database_error(request: Request, error: Exception) -> JSONResponse:
@@ -264,11 +274,11 @@ def public_problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
                 "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}},
             },
         )
-        entry["content"][MEDIA_TYPE]["examples"][error.code] = {"summary": error.title, "value": _example(error)}
+        entry["content"][MEDIA_TYPE]["examples"][error.code] = {"summary": error.title, "value": example_of(error)}
     return responses
 
 
-def _example(error: type[AppError]) -> dict[str, Any]:
+def example_of(error: type[AppError]) -> dict[str, Any]:
     detail = (error.__doc__ or error.title).strip().split("\n")[0]
     if error is ValidationFailed:
         facts = {"errors": [{"field": "body.name", "message": "Field required", "type": "missing"}]}

@@ -1,9 +1,9 @@
 """What the rest of Trellis knows of a model: a profile to reach it by, and two protocols to use it through."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -74,6 +74,21 @@ class ChatReply:
     finish_reason: str | None  # "stop", "length", "content_filter", ...
 
 
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a reply is drawn, passed on as it is; None leaves it to the provider."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+
+
+AS_THE_PROVIDER_LIKES: Final = Sampling()
+
+
 class ChatModel(Protocol):
     """A chat model. Raises `ModelUnavailable` where a retry may help and `ModelRejected` where it cannot."""
 
@@ -87,12 +102,19 @@ class ChatModel(Protocol):
         purpose: Purpose,
         json_mode: bool = False,
         max_tokens: int | None = None,
+        sampling: Sampling = AS_THE_PROVIDER_LIKES,
     ) -> ChatReply: ...
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
-    ) -> AsyncIterator[str]:
-        """The pieces of the reply as they arrive."""
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        purpose: Purpose,
+        max_tokens: int | None = None,
+        sampling: Sampling = AS_THE_PROVIDER_LIKES,
+        on_end: Callable[[ChatReply], None] | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """The pieces of the reply as they arrive; `on_end` is told the whole of it. Closing it ends the call."""
         ...
 
     async def aclose(self) -> None: ...

@@ -1,6 +1,7 @@
 """Chat over any OpenAI-compatible endpoint."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, cast
 
 import openai
@@ -8,12 +9,14 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from app.providers.contract import (
+    AS_THE_PROVIDER_LIKES,
     ChatMessage,
     ChatReply,
     ModelProfile,
     ModelRefused,
     ModelUnavailable,
     Purpose,
+    Sampling,
 )
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
@@ -41,13 +44,16 @@ class OpenAIChat:
         purpose: Purpose,
         json_mode: bool = False,
         max_tokens: int | None = None,
+        sampling: Sampling = AS_THE_PROVIDER_LIKES,
     ) -> ChatReply:
         """Raises `ModelRefused` where the provider itself says that the model declined."""
         asked = _count(messages) if self.limits.counts_tokens else 0
         with translated_errors(self.profile):
             async with self.limits.call(asked):
                 with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
-                    completion: ChatCompletion = await self._create(messages, json_mode, max_tokens)
+                    completion: ChatCompletion = await self._create(
+                        messages, json_mode, max_tokens, **_options(sampling)
+                    )
         reply = self._reply(completion, messages)
         self._record(reply, asked, purpose)
         refusal = completion.choices[0].message.refusal
@@ -56,32 +62,45 @@ class OpenAIChat:
         return reply
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
-    ) -> AsyncIterator[str]:
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        purpose: Purpose,
+        max_tokens: int | None = None,
+        sampling: Sampling = AS_THE_PROVIDER_LIKES,
+        on_end: Callable[[ChatReply], None] | None = None,
+    ) -> AsyncGenerator[str, None]:
         asked = _count(messages) if self.limits.counts_tokens else 0
         pieces: list[str] = []
         usage: CompletionUsage | None = None
         finish_reason: str | None = None
-        is_whole = False
+        is_open = False
+
+        def said() -> ChatReply:
+            return _with_usage("".join(pieces), usage, messages, finish_reason)
+
+        options = {**_options(sampling), "stream": True, "stream_options": {"include_usage": True}}
         try:
             with translated_errors(self.profile):
                 async with self.limits.call(asked):
                     with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
-                        chunks = await self._create(
-                            messages, False, max_tokens, stream=True, stream_options={"include_usage": True}
-                        )
-                    async for chunk in chunks:
-                        usage = chunk.usage or usage
-                        for choice in chunk.choices:
-                            finish_reason = choice.finish_reason or finish_reason
-                            if choice.delta.content:
-                                pieces.append(choice.delta.content)
-                                yield choice.delta.content
-            is_whole = True
+                        chunks = await self._create(messages, False, max_tokens, **options)
+                    is_open = True
+                    # Closed with this generator: a provider goes on writing for whoever does not hang up.
+                    async with chunks:
+                        async for chunk in chunks:
+                            usage = chunk.usage or usage
+                            for choice in chunk.choices:
+                                finish_reason = choice.finish_reason or finish_reason
+                                if choice.delta.content:
+                                    pieces.append(choice.delta.content)
+                                    yield choice.delta.content
         finally:
             # Whoever stops listening has had what was said so far, and the provider may bill it.
-            if is_whole or pieces:
-                self._record(_with_usage("".join(pieces), usage, messages, finish_reason), asked, purpose)
+            if is_open:
+                self._record(said(), asked, purpose)
+        if on_end is not None:
+            on_end(said())
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -130,6 +149,12 @@ class OpenAIChat:
             tokens_out=reply.tokens_out,
             is_estimated=reply.is_estimated,
         )
+
+
+def _options(sampling: Sampling) -> Mapping[str, Any]:
+    """Fields of the request for what is set."""
+    given = {name: value for name, value in asdict(sampling).items() if value is not None}
+    return given | {"stop": list(sampling.stop)} if sampling.stop is not None else given
 
 
 def _count(messages: Sequence[ChatMessage]) -> int:

@@ -12,6 +12,7 @@ import typer
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from app.api.openai_errors import PATHS as OPENAI_PATHS
 from app.api.problems import FRAMEWORK_CODES, MEDIA_TYPE
 from app.api.v1.documents.schemas import EngineRead
 from app.api.v1.queries.schemas import Query, QueryAnswer
@@ -120,6 +121,12 @@ def problems_of_routes() -> dict[str, str]:
         for operation in methods.values():
             for status, answer in operation["responses"].items():
                 found |= dict.fromkeys(answer.get("content", {}).get(MEDIA_TYPE, {}).get("examples", ()), status)
+    # OpenAI's interface has statuses of its own; what only it answers is listed with those.
+    for path in (path for path in OPENAPI["paths"] if path.startswith(OPENAI_PATHS)):
+        for operation in OPENAPI["paths"][path].values():
+            for status, answer in operation["responses"].items():
+                for code in answer.get("content", {}).get("application/json", {}).get("examples", ()):
+                    found.setdefault(code, status)
     return found
 
 

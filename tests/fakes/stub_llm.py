@@ -10,7 +10,7 @@ extractions were answered (and in the last five seconds), and which calls are in
 POST /faults sets failures for a test, as JSON (one or a list) with any of:
   {"match": "text that must occur in the prompt", "kind": "extract|keywords|summary|answer|embed", "status": 429,
    "times": 3, "delay_ms": 5000, "body": "raw reply instead of the normal one", "finish_reason": "length",
-   "headers": {"Retry-After": "1"}, "page": "raw body of the whole response"}
+   "headers": {"Retry-After": "1"}, "page": "raw body of the whole response", "piece_ms": 50 (between pieces of a stream)}
 None of them counts as an answer. DELETE /faults removes them (?name= those of that "name") and ends their delays.
 `--fault-rate` fails that share of calls at random, with 429, 500 and 503 in turn. It listens on 127.0.0.1 only.
 """
@@ -56,6 +56,8 @@ class Stub:
         self.extracted_at: list[float] = []
         self.peak = 0
         self.random_faults = 0
+        self.broken_streams = 0
+        self.last_answer: dict[str, Any] = {}
 
     def _fault(self, kind: str, text: str) -> dict[str, Any]:
         for fault in self.faults:
@@ -105,6 +107,8 @@ class Stub:
         system = "\n".join(_text_of(message) for message in messages if message["role"] == "system")
         prompt = next((_text_of(message) for message in reversed(messages) if message["role"] == "user"), "")
         kind = classify(prompt)
+        if kind == "answer":
+            self.last_answer = body
         outcome = await self._work(kind, prompt, self.args.llm_ms)
         if isinstance(outcome, web.Response):
             return outcome
@@ -115,11 +119,14 @@ class Stub:
         self.tokens.update({f"{kind}_in": usage["prompt_tokens"], f"{kind}_out": usage["completion_tokens"]})
         head = {"id": "stub", "created": int(time.time()), "model": body.get("model", "stub")}
         counted = {} if self.args.no_usage else {"usage": usage}
-        finish_reason = outcome.get("finish_reason", "stop")
         if body.get("stream"):
-            return await _stream(request, head, text, finish_reason, counted)
+            try:
+                return await _stream(request, head, text, outcome, counted)
+            except ConnectionError:
+                self.broken_streams += 1
+                raise
         message = {"role": "assistant", "content": text, "refusal": outcome.get("refusal")}
-        choice = {"index": 0, "finish_reason": finish_reason, "message": message}
+        choice = {"index": 0, "finish_reason": outcome.get("finish_reason", "stop"), "message": message}
         return web.json_response({**head, "object": "chat.completion", **counted, "choices": [choice]})
 
     async def embeddings(self, request: web.Request) -> web.Response:
@@ -153,6 +160,8 @@ class Stub:
                 "extractions_lately": sum(moment > time.monotonic() - LATELY_SECONDS for moment in self.extracted_at),
                 "in_flight": +self.active,
                 "random_faults": self.random_faults,
+                "broken_streams": self.broken_streams,
+                "last_answer": self.last_answer,
             }
         )
 
@@ -189,7 +198,7 @@ def _text_of(message: dict[str, Any]) -> str:
 
 
 async def _stream(
-    request: web.Request, head: dict[str, Any], text: str, finish_reason: str, counted: dict[str, Any]
+    request: web.Request, head: dict[str, Any], text: str, outcome: dict[str, Any], counted: dict[str, Any]
 ) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
@@ -198,6 +207,8 @@ async def _stream(
         delta = {"content": text[start : start + PIECE_CHARS]}
         event = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
         await response.write(f"data: {json.dumps(event)}\n\n".encode())
+        await asyncio.sleep(outcome.get("piece_ms", 0) / 1000)
+    finish_reason = outcome.get("finish_reason", "stop")
     last = {**head, **counted, "choices": [{"index": 0, "delta": {}, "finish_reason": finish_reason}]}
     await response.write(f"data: {json.dumps(last)}\n\ndata: [DONE]\n\n".encode())
     return response

@@ -71,7 +71,7 @@ async def test_a_stream_that_is_left_is_counted_with_what_was_said(stub_llm: Stu
         stream = chat.stream(HELLO, purpose=Purpose.ANSWER)
         async for _ in stream:
             break
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
     assert (meter.calls, meter.estimated_calls) == (1, 1)
     assert meter.tokens_out > 0
 

@@ -24,14 +24,17 @@ from app.api.v1.entities.router import router as entities
 from app.api.v1.events.router import router as events
 from app.api.v1.events.webhooks import router as webhooks
 from app.api.v1.keys.router import router as keys
+from app.api.v1.openai.router import router as openai
 from app.api.v1.queries.router import router as queries
 from app.api.v1.usage.router import router as usage
 from app.api.v1.workspaces.router import router as workspaces
 
 # No prefix here: a route knows itself, in logs too, by the path in its own module only.
-router = APIRouter(
-    dependencies=[Depends(authenticate), Depends(refuse_unknown_query), Depends(idempotent)], responses=problems()
-)
+DEPENDENCIES = [Depends(authenticate), Depends(refuse_unknown_query), Depends(idempotent)]
+router = APIRouter(dependencies=DEPENDENCIES, responses=problems())
+# Its errors have another shape.
+openai_router = APIRouter(dependencies=DEPENDENCIES)
+openai_router.include_router(openai)
 RESOURCES = (
     account,
     workspaces,

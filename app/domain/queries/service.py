@@ -19,6 +19,7 @@ from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepositor
 from app.domain.workspaces.service import refuse_deleting
 from app.domain.workspaces.settings import WorkspaceSettings
 from app.errors import Invalid
+from app.providers.contract import ModelProfile
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
@@ -99,7 +100,7 @@ class QueryService:
         request = _search_request(record, question)
         search = self._searches.search_for(request.mode, record.row.engines)
         workspace = await self._workspaces.engine_workspace(record)
-        refuse_spent(standing, workspace)
+        refuse_spent(standing, workspace.embedding.profile)
         opened = time.perf_counter()
         query_id = uuid4()
         cost = None
@@ -194,9 +195,9 @@ def _offline_models(workspace: EngineWorkspace, mode: str) -> list[str]:
     return [model.name for model in models if model.is_offline]
 
 
-def refuse_spent(standing: Standing, workspace: EngineWorkspace) -> None:
-    """A query asks its embedding model at least; offline models cost nothing. Raises QuotaExceeded."""
-    if standing.is_spent and not workspace.embedding.profile.is_offline:
+def refuse_spent(standing: Standing, model: ModelProfile) -> None:
+    """Before `model` is asked; offline models cost nothing. Raises QuotaExceeded."""
+    if standing.is_spent and not model.is_offline:
         raise quota_exceeded(
             limit="model_tokens_per_month",
             maximum=standing.plan.model_tokens_per_month if standing.plan is not None else None,

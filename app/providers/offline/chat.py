@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
-from app.providers.contract import ChatMessage, ChatReply, ModelProfile, Purpose
+from app.providers.contract import AS_THE_PROVIDER_LIKES, ChatMessage, ChatReply, ModelProfile, Purpose, Sampling
 from app.providers.offline.graph import Entity, Relation, extract_graph
 from app.providers.offline.prompts import (
     DONE,
@@ -40,8 +40,9 @@ class OfflineChat:
         purpose: Purpose,
         json_mode: bool = False,
         max_tokens: int | None = None,  # noqa: ARG002
+        sampling: Sampling = AS_THE_PROVIDER_LIKES,  # noqa: ARG002
     ) -> ChatReply:
-        """`max_tokens` is ignored: a reply of rules is as long as it has to be, and never cut off."""
+        """`max_tokens` and `sampling` are ignored: a reply of rules is as long as it has to be, and always the same."""
         text = await asyncio.to_thread(_reply, messages, json_mode)
         tokens_in = sum(count_tokens(message.content) for message in messages)
         tokens_out = count_tokens(text)
@@ -49,11 +50,19 @@ class OfflineChat:
         return ChatReply(text, tokens_in, tokens_out, is_estimated=False, finish_reason="stop")
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
-    ) -> AsyncIterator[str]:
-        reply = await self.complete(messages, purpose=purpose, max_tokens=max_tokens)
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        purpose: Purpose,
+        max_tokens: int | None = None,
+        sampling: Sampling = AS_THE_PROVIDER_LIKES,
+        on_end: Callable[[ChatReply], None] | None = None,
+    ) -> AsyncGenerator[str, None]:
+        reply = await self.complete(messages, purpose=purpose, max_tokens=max_tokens, sampling=sampling)
         for start in range(0, len(reply.text), _PIECE_CHARS):
             yield reply.text[start : start + _PIECE_CHARS]
+        if on_end is not None:
+            on_end(reply)
 
     async def aclose(self) -> None:
         """Nothing to close."""

@@ -4,9 +4,10 @@ import asyncio
 import json
 import re
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -88,8 +89,7 @@ class NameChat:
         messages: Sequence[ChatMessage],
         *,
         purpose: Purpose,
-        json_mode: bool = False,
-        max_tokens: int | None = None,
+        **_: Any,
     ) -> ChatReply:
         prompt = messages[-1].content
         found = INPUT.search(prompt)
@@ -121,9 +121,7 @@ class NameChat:
                 return answer
         return records(passage)
 
-    async def stream(
-        self, messages: Sequence[ChatMessage], *, purpose: Purpose, max_tokens: int | None = None
-    ) -> AsyncIterator[str]:
+    async def stream(self, messages: Sequence[ChatMessage], *, purpose: Purpose, **_: Any) -> AsyncGenerator[str, None]:
         yield (await self.complete(messages, purpose=purpose)).text
 
     async def aclose(self) -> None:

@@ -1,0 +1,58 @@
+"""What an answer says of itself under `trellis`."""
+
+from app.api.v1.openai.schemas import CacheRead, IndexRead, TrellisRead
+from app.api.v1.queries.schemas import Usage
+from app.domain.answering.service import Writing
+from app.providers.usage import UsageMeter
+from app.retrieval.contract import LAZY_MODES, MODES
+from app.retrieval.lazy.size_store import IndexSizes
+
+# Stages of a lazy search that ask the index, and not a model.
+INDEX_STAGES = ("terms", "vectors", "graph", "passages", "cache")
+
+
+async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
+    """To be called when the answer is written."""
+    answer, result, ref = writing.answer, writing.answer.result, writing.workspace.ref
+    is_lazy = answer.mode in LAZY_MODES
+    described = TrellisRead(
+        query_id=answer.query_id,
+        workspace_id=ref.workspace_id,
+        mode=answer.mode,
+        chat_model=writing.chat_model,
+        is_extractive=writing.is_extractive,
+        timings_ms={name: round(value, 2) for name, value in {**answer.timings_ms, **writing.timings_ms}.items()},
+        usage=_usage(answer.usage, writing),
+        withheld=result.withheld,
+        notes=[*answer.notes, *writing.notes],
+        experimental=is_lazy,
+    )
+    if MODES[answer.mode] == "lazy":
+        cache = result.details["cache"]
+        described.cache = CacheRead(hit=cache["hit"], namespace=ref.engine_name, corpus_version=cache["corpus_version"])
+    if is_lazy:
+        size = await sizes.of(ref)
+        described.index = IndexRead(
+            ms=round(sum(result.stage_ms.get(stage, 0.0) for stage in INDEX_STAGES), 2),
+            passages=size.passages,
+            concepts=size.concepts,
+            memberships=size.memberships,
+            llm_calls=result.details["llm_index_calls"],
+        )
+        described.relevance_tests = result.details["relevance_tests"]
+        described.budgets = result.details["budgets"]
+    return described
+
+
+def _usage(searching: UsageMeter, writing: Writing) -> Usage:
+    """Finding the evidence and writing the answer together."""
+    costs = [cost for cost in (writing.answer.cost, writing.cost) if cost is not None]
+    meters = (searching, writing.usage)
+    return Usage(
+        model_calls=sum(meter.calls for meter in meters),
+        embedding_calls=sum(meter.embedding_calls for meter in meters),
+        tokens_in=sum(meter.tokens_in for meter in meters),
+        tokens_out=sum(meter.tokens_out for meter in meters),
+        estimated_calls=sum(meter.estimated_calls for meter in meters),
+        cost=sum(costs) if costs else None,
+    )
