@@ -76,9 +76,16 @@ async def test_connections_cut_in_the_middle_cost_an_attempt_at_most(
         )
         await asyncio.sleep(0.1)
     await admin.close()
-    if await work is not None:
-        state = await uploads.state(upload)
+    is_repeated = await work is not None
+    state = await uploads.state(upload)
+    if is_repeated:
         assert (state.state, state.error_code) == ("queued", "database_unavailable")
+    elif state.state == "running":
+        # The last connection that was cut was to tell how the attempt ended: its lease runs out by itself.
+        await uploads.scalar(
+            "UPDATE index_states SET lease_expires_at = now() WHERE version_id = :id RETURNING 1", id=upload.version_id
+        )
+    if state.state != "ready":
         await attempt(worker.jobs, upload.process, runs=2)
     assert (await uploads.state(upload)).state == "ready"
     assert await uploads.count("passages", upload) == 300
