@@ -35,6 +35,7 @@ from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
 from app.domain.limits.rates import RequestRates
 from app.domain.models.service import ModelProfiles
+from app.domain.queries.service import QueryService
 from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.workspaces.opening import WorkspaceOpener
@@ -73,6 +74,9 @@ class Container:
     rates: RequestRates
     parser: FileParser
     figures: InstallationFigures
+
+    def queries(self) -> QueryService:
+        return QueryService(self.database, self.workspaces, self.searches, self.concepts)
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities, self.leases)

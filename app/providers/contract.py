@@ -26,6 +26,7 @@ class Purpose(StrEnum):
     KEYWORDS = "keywords"
     SUMMARY = "summary"
     ANSWER = "answer"
+    EXPAND = "expand"
     CHECK = "check"
     EMBED_DOCUMENT = "embed_document"
     EMBED_QUERY = "embed_query"

@@ -298,6 +298,7 @@ class SearchRequest:
     include_partial: bool = False
     budgets: LazyBudgets = NO_BUDGETS
     filter: EvidenceFilter = NO_FILTER
+    added_terms: tuple[str, ...] = ()  # words to look for beside those of the question, which count less
 
 
 @dataclass(frozen=True)

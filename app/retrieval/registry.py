@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.retrieval.contract import MODES, Engine, EngineOff, Search, UnknownMode
+from app.retrieval.routing import AUTO
 
 
 class SearchRegistry:
@@ -19,7 +20,8 @@ class SearchRegistry:
         """
         engine = MODES.get(mode)
         if engine is None:
-            raise UnknownMode(f"There is no mode '{mode}'; there are {', '.join(MODES)}.", mode=mode, modes=list(MODES))
+            known = [*MODES, AUTO]
+            raise UnknownMode(f"There is no mode '{mode}'; there are {', '.join(known)}.", mode=mode, modes=known)
         if engine not in engines:
             raise EngineOff(
                 f"Mode '{mode}' needs the engine '{engine}', which this workspace does not have.",

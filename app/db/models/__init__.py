@@ -11,6 +11,7 @@ from app.db.models.lazy import ConceptPosting, LazyPassage, LazyVersion, TermPos
 from app.db.models.limits import Plan, TenantMonth, TenantTotals, TenantTurn
 from app.db.models.model_profile import ModelProfile
 from app.db.models.passage import Chunk, Mention, Passage
+from app.db.models.query import LoggedQuery, QueryEvidence, QueryFeedback, QueryVerdict
 from app.db.models.tenant import ApiKey, Tenant, TenantDeletion
 from app.db.models.usage import UsageEvent
 from app.db.models.workspace import CorpusVersion, Workspace, WorkspaceLease
@@ -37,10 +38,14 @@ __all__ = [
     "LazyPassage",
     "LazyVersion",
     "LiveVersion",
+    "LoggedQuery",
     "Mention",
     "ModelProfile",
     "Passage",
     "Plan",
+    "QueryEvidence",
+    "QueryFeedback",
+    "QueryVerdict",
     "Tenant",
     "TenantDeletion",
     "TenantMonth",

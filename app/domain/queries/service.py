@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
@@ -11,66 +10,30 @@ from app.db.session import Database
 from app.domain.limits.errors import quota_exceeded
 from app.domain.limits.repository import LimitsRepository, Standing
 from app.domain.queries.context import Budgets, RenderedContext, render_context
-from app.domain.queries.filters import NOT_FILTERED, GivenFilter
+from app.domain.queries.expansion import Expansion, RememberedEmbedding, expand
+from app.domain.queries.log import QueryLog
+from app.domain.queries.log_repository import LogEntry
+from app.domain.queries.planning import AddedTerm, Plan, Question, asked_mode, plan_question
 from app.domain.queries.repository import TrustedDocuments
 from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
-from app.domain.workspaces.settings import WorkspaceSettings
-from app.errors import Invalid
-from app.providers.contract import ModelProfile
+from app.providers.contract import EmbeddingModel, ModelProfile
 from app.providers.usage import UsageMeter, meter_usage
-from app.retrieval.budgets import NO_BUDGETS, LazyBudgets
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
-from app.retrieval.contract import (
-    LAZY_MODES,
-    MODES,
-    EngineWorkspace,
-    Keywords,
-    SearchRequest,
-    SearchResult,
-)
+from app.retrieval.contract import MODES, EngineWorkspace, Search, SearchResult
 from app.retrieval.registry import SearchRegistry
+from app.retrieval.routing import AUTO, Routing
 from app.text.tokens import count_again
-
-
-class KeywordsNotUsed(Invalid):
-    """Keywords steer the graph modes; the mode of this query has no use for them."""
-
-    code = "keywords_not_used"
-    title = "The mode takes no keywords"
-
-
-class BudgetsNotUsed(Invalid):
-    """Budgets steer the lazy modes; the mode of this query has no use for them."""
-
-    code = "budgets_not_used"
-    title = "The mode takes no budgets"
-
-
-@dataclass(frozen=True)
-class Question:
-    """What was asked. `mode` None is the workspace's default, `top_k` None the mode's; token budgets are of the context."""
-
-    query: str
-    mode: str | None
-    top_k: int | None
-    graph_top_k: int
-    max_entity_tokens: int
-    max_relation_tokens: int
-    max_total_tokens: int
-    keywords: Keywords | Literal["llm"] | None
-    include_partial: bool
-    budgets: LazyBudgets = NO_BUDGETS
-    filter: GivenFilter = NOT_FILTERED
 
 
 @dataclass(frozen=True)
 class Answer:
     """Evidence and its rendering, what it took, and what the reader should know about it."""
 
-    mode: str
+    plan: Plan
+    added_terms: tuple[AddedTerm, ...]
     result: SearchResult
     context: RenderedContext
     timings_ms: Mapping[str, float]
@@ -79,34 +42,52 @@ class Answer:
     cost: float | None
     notes: tuple[str, ...]
 
+    @property
+    def mode(self) -> str:
+        return self.plan.mode
+
+    @property
+    def routing(self) -> Routing | None:
+        return self.plan.routing
+
 
 class QueryService:
-    def __init__(self, database: Database, workspaces: WorkspaceOpener, searches: SearchRegistry) -> None:
+    def __init__(
+        self, database: Database, workspaces: WorkspaceOpener, searches: SearchRegistry, concepts: ConceptGraphs
+    ) -> None:
         self._database = database
         self._workspaces = workspaces
         self._searches = searches
+        self._concepts = concepts
+        self._log = QueryLog(database)
 
-    async def ask(self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question) -> Answer:
-        """No transaction is open while a model is asked.
+    async def ask(
+        self,
+        tenant_id: TenantId,
+        workspace_id: WorkspaceId,
+        question: Question,
+        *,
+        embedding: EmbeddingModel | None = None,
+        comparison_id: UUID | None = None,
+    ) -> Answer:
+        """No transaction is open while a model is asked. `embedding` stands for the workspace's own.
 
-        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed,
-        FieldNotDeclared, FilterMismatch or QuotaExceeded.
+        Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed, NoModeFits,
+        NoChatModel, FieldNotDeclared, FilterMismatch or QuotaExceeded.
         """
         started = time.perf_counter()
-        async with self._database.tenant(tenant_id) as session:
-            record = await WorkspaceRepository(session).get(workspace_id)
-            standing = await LimitsRepository(session).standing()
-        refuse_deleting(record.row)
-        request = _search_request(record, question)
-        search = self._searches.search_for(request.mode, record.row.engines)
-        workspace = await self._workspaces.engine_workspace(record)
-        refuse_spent(standing, workspace.embedding.profile)
+        record, search, workspace, plan = await self._open(tenant_id, workspace_id, question)
+        if embedding is not None or question.expand != "none":
+            # Whoever adds terms embeds the question too.
+            workspace = replace(workspace, embedding=embedding or RememberedEmbedding(workspace.embedding))
         opened = time.perf_counter()
         query_id = uuid4()
         cost = None
         with meter_usage() as meter:
             try:
-                result = await search.search(workspace, request)
+                expansion = await expand(self._concepts, workspace, plan)
+                expanded = time.perf_counter()
+                result = await search.search(workspace, plan.request(expansion.terms))
             finally:
                 cost = await self._write_ledger(tenant_id, workspace_id, query_id, meter)
         found = time.perf_counter()
@@ -114,28 +95,52 @@ class QueryService:
         context = render_context(result, budgets, count_again)
         ended = time.perf_counter()
         stages = {"open": opened - started, "render": ended - found, "total": ended - started}
-        return Answer(
-            mode=request.mode,
+        if question.expand != "none":
+            stages["expand"] = expanded - opened
+        answer = Answer(
+            plan=plan,
+            added_terms=expansion.terms,
             result=result,
             context=context,
             timings_ms={**result.stage_ms, **{name: seconds * 1000 for name, seconds in stages.items()}},
             query_id=query_id,
             usage=meter,
             cost=cost,
-            notes=await self._notes(workspace, request, result, context),
+            notes=await self._notes(workspace, plan, result, context, expansion),
         )
+        await self._log.note(record, _log_entry(answer, comparison_id))
+        return answer
 
-    async def concepts(
-        self, tenant_id: TenantId, workspace_id: WorkspaceId, graphs: ConceptGraphs, query: str, nodes: int
-    ) -> ConceptGraph:
-        """The concepts around a question. Raises WorkspaceNotFound or WorkspaceDeleting."""
+    async def _open(
+        self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question
+    ) -> tuple[WorkspaceRecord, Search, EngineWorkspace, Plan]:
+        async with self._database.tenant(tenant_id) as session:
+            record = await WorkspaceRepository(session).get(workspace_id)
+            standing = await LimitsRepository(session).standing()
+            is_auto = asked_mode(record, question) == AUTO
+            documents = await TrustedDocuments(session).count(workspace_id) if is_auto else {}
+        refuse_deleting(record.row)
+        plan = plan_question(record, question, documents)
+        search = self._searches.search_for(plan.mode, record.row.engines)
+        workspace = await self._workspaces.engine_workspace(record)
+        refuse_spent(standing, workspace.embedding.profile)
+        if plan.asks_chat and workspace.chat is not None:
+            refuse_spent(standing, workspace.chat.profile)
+        return record, search, workspace, plan
+
+    async def open(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> EngineWorkspace:
+        """Raises WorkspaceNotFound or WorkspaceDeleting."""
         async with self._database.tenant(tenant_id) as session:
             record = await WorkspaceRepository(session).get(workspace_id)
         refuse_deleting(record.row)
-        workspace = await self._workspaces.engine_workspace(record)
+        return await self._workspaces.engine_workspace(record)
+
+    async def concepts(self, tenant_id: TenantId, workspace_id: WorkspaceId, query: str, nodes: int) -> ConceptGraph:
+        """The concepts around a question. Raises WorkspaceNotFound or WorkspaceDeleting."""
+        workspace = await self.open(tenant_id, workspace_id)
         with meter_usage() as meter:
             try:
-                return await graphs.neighbourhood(workspace, query, nodes=nodes)
+                return await self._concepts.neighbourhood(workspace, query, nodes=nodes)
             finally:
                 await self._write_ledger(tenant_id, workspace_id, uuid4(), meter)
 
@@ -148,42 +153,51 @@ class QueryService:
             return await UsageLedger(session).add(meter, workspace_id, query_id=query_id)
 
     async def _notes(
-        self, workspace: EngineWorkspace, request: SearchRequest, result: SearchResult, context: RenderedContext
+        self,
+        workspace: EngineWorkspace,
+        plan: Plan,
+        result: SearchResult,
+        context: RenderedContext,
+        expansion: Expansion,
     ) -> tuple[str, ...]:
-        engine = MODES[request.mode]
-        notes = list(result.notes)
+        engine = MODES[plan.mode]
+        notes = [*expansion.notes, *result.notes]
         if not (result.passages or result.entities or result.relations):
             async with self._database.tenant(workspace.ref.tenant_id) as session:
-                if not await TrustedDocuments(session).count(workspace.ref.workspace_id, engine):
+                if engine not in await TrustedDocuments(session).count(workspace.ref.workspace_id):
                     notes.append(f"No document of this workspace is ready for the {engine} engine yet.")
         if result.withheld:
             notes.append(f"{result.withheld} pieces of evidence are withheld: their documents are not trusted now.")
         if (cut := context.cut.sentence()) is not None:
             notes.append(cut)
-        if offline := _offline_models(workspace, request.mode):
+        if offline := _offline_models(workspace, plan.mode):
             notes.append(
                 f"Made with offline models ({', '.join(offline)}): rules and small shipped models, not a language model."
             )
         return tuple(notes)
 
 
-def _search_request(record: WorkspaceRecord, question: Question) -> SearchRequest:
-    mode = record.row.default_mode if question.mode is None else question.mode
-    if question.keywords is not None and MODES.get(mode, "graph") != "graph":
-        raise KeywordsNotUsed(f"The mode {mode!r} takes no keywords; leave them out.", mode=mode)
-    if question.budgets != NO_BUDGETS and mode in MODES and mode not in LAZY_MODES:
-        raise BudgetsNotUsed(f"The mode {mode!r} takes no budgets of the lazy modes; leave them out.", mode=mode)
-    return SearchRequest(
-        query=question.query,
-        mode=mode,
-        top_k=question.top_k,
-        graph_top_k=question.graph_top_k,
-        max_entity_tokens=question.max_entity_tokens,
-        max_relation_tokens=question.max_relation_tokens,
-        keywords=question.keywords,
-        include_partial=question.include_partial,
-        budgets=question.budgets,
-        filter=question.filter.typed(WorkspaceSettings.model_validate(record.row.settings).metadata_fields),
+def _log_entry(answer: Answer, comparison_id: UUID | None) -> LogEntry:
+    result, usage, plan = answer.result, answer.usage, answer.plan
+    return LogEntry(
+        query_id=answer.query_id,
+        comparison_id=comparison_id,
+        mode_asked=plan.mode_asked,
+        mode=plan.mode,
+        kind=plan.kind.value,
+        text=plan.question.query,
+        milliseconds=answer.timings_ms["total"],
+        cost=answer.cost,
+        model_calls=usage.calls,
+        embedding_calls=usage.embedding_calls,
+        tokens_in=usage.tokens_in,
+        tokens_out=usage.tokens_out,
+        passages=len(result.passages),
+        entities=len(result.entities),
+        relations=len(result.relations),
+        withheld=result.withheld,
+        passage_ids=tuple(passage.passage_id for passage in result.passages),
+        document_ids=tuple(passage.document_id for passage in result.passages),
     )
 
 

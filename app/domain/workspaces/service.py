@@ -15,6 +15,7 @@ from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepositor
 from app.domain.workspaces.settings import WorkspaceSettings
 from app.jobs import PurgeWorkspace, enqueue
 from app.retrieval.contract import MODES, Engine, GraphStoreName, IndexProfile, UnknownMode
+from app.retrieval.routing import AUTO, check_policy
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class WorkspaceService:
         has_graph = "graph" in draft.engines
         default_mode = draft.default_mode or ("mix" if has_graph else "lazy")
         check_mode(default_mode, draft.engines)
+        check_policy(draft.settings.routing, draft.engines)
         embedding = draft.embedding_model or self._defaults.embedding
         chat = draft.chat_model or (self._defaults.chat if has_graph else None)
         profile = draft.settings.index_profile(embedding=embedding, chat=(chat or "") if has_graph else "")
@@ -87,6 +89,7 @@ class WorkspaceService:
             workspace.default_mode = default_mode
         if settings:
             merged = WorkspaceSettings.model_validate({**workspace.settings, **settings})
+            check_policy(merged.routing, workspace.engines)
             workspace.settings = merged.model_dump(mode="json")
             workspace.index_profile_hash = profile_of(record, merged).hash
         workspace.updated_at = func.now()
@@ -116,16 +119,17 @@ def profile_of(record: WorkspaceRecord, settings: WorkspaceSettings | None = Non
     return chosen.index_profile(embedding=record.embedding_model, chat=chat)
 
 
-def check_mode(mode: str, engines: Sequence[str]) -> Engine:
-    """The engine of `mode`; raises UnknownMode, or ModeNeedsEngine if the workspace does not have it."""
+def check_mode(mode: str, engines: Sequence[str]) -> None:
+    """Raises UnknownMode, or ModeNeedsEngine if the workspace does not have the engine of `mode`; `auto` needs none."""
+    if mode == AUTO:
+        return
     if mode not in MODES:
-        raise UnknownMode(f"There is no mode {mode!r}.", mode=mode, modes=list(MODES))
+        raise UnknownMode(f"There is no mode {mode!r}.", mode=mode, modes=[*MODES, AUTO])
     if MODES[mode] not in engines:
         raise ModeNeedsEngine(
             f"The mode {mode!r} needs the engine {MODES[mode]!r}, which the workspace does not have.",
             mode=mode, engine=MODES[mode], modes=[name for name, engine in MODES.items() if engine in engines],
         )  # fmt: skip
-    return MODES[mode]
 
 
 def refuse_deleting(workspace: Workspace) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from app.domain.workspaces.query_settings import QuerySettings
 from app.retrieval.contract import IndexProfile
 from app.retrieval.filters import FieldType
 
@@ -43,8 +44,8 @@ class EntityType(BaseModel):
     ]
 
 
-class WorkspaceSettings(BaseModel):
-    """How documents of a workspace are cut, extracted and summarised. Everything here has a default."""
+class WorkspaceSettings(QuerySettings):
+    """How documents of a workspace are cut, extracted and summarised, and how it is asked. Everything here has a default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

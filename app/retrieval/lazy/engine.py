@@ -175,7 +175,12 @@ async def _search_legs(
 ) -> Legs:
     with clock.stage("terms"):
         lexical = await search_terms(
-            session, workspace.ref, request.query, LEG_SIZE, include_partial=request.include_partial
+            session,
+            workspace.ref,
+            request.query,
+            LEG_SIZE,
+            added=request.added_terms,
+            include_partial=request.include_partial,
         )
     with clock.stage("vectors"):
         dense = await PassageVectors(workspace.vector_suffix).nearest(

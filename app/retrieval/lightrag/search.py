@@ -81,7 +81,7 @@ class GraphSearch:
         with inside(workspace.ref):
             await self._instances.check(workspace)
             with stages.measure("keywords"):
-                keywords = await self._keywords(workspace, request)
+                keywords = await self._keywords(workspace, request, notes)
             with stages.measure("retrieve"):
                 probes = await _probes(workspace, request, keywords)
             async with self._view(workspace, request) as view:
@@ -90,7 +90,7 @@ class GraphSearch:
                     ranked = await view.rank(judged, probes)
         return _result(request, judged, ranked, keywords, stages, notes)
 
-    async def _keywords(self, workspace: EngineWorkspace, request: SearchRequest) -> Keywords:
+    async def _keywords(self, workspace: EngineWorkspace, request: SearchRequest, notes: list[str]) -> Keywords:
         """Neither list comes back empty, or a whole branch of the search would silently not run."""
         if request.mode == "naive":
             return Keywords()
@@ -98,7 +98,10 @@ class GraphSearch:
         if given == "llm":
             async with self._instances.use(workspace) as instance:
                 given = await _asked_keywords(instance.rag, request)
-        return await self._resolved(workspace, _filled(given, request.query))
+            if not (given.high or given.low):
+                notes.append("the model gave no keywords; they were extracted by rules")
+        keywords = _filled(given, request.query)
+        return await self._resolved(workspace, Keywords(keywords.high, (*keywords.low, *request.added_terms)))
 
     async def _resolved(self, workspace: EngineWorkspace, keywords: Keywords) -> Keywords:
         """A keyword that is an alias asks for what it means."""
@@ -155,7 +158,12 @@ class _View:
 
     async def _words(self) -> LexicalResult:
         return await search_terms(
-            self._session, self._ref, self._request.query, WORD_HITS, include_partial=self._request.include_partial
+            self._session,
+            self._ref,
+            self._request.query,
+            WORD_HITS,
+            added=self._request.added_terms,
+            include_partial=self._request.include_partial,
         )
 
     async def _judge(self, found: Found) -> Judged:

@@ -28,6 +28,8 @@ B = 0.4
 MAX_QUERY_TERMS = 64
 # How many postings one question may read: its rarest terms come first, and what is left out hardly tells passages apart.
 POSTING_BUDGET = 4000
+# Of a term that was added to a question, beside 1 for its own.
+ADDED_WEIGHT = 0.3
 _MAX_SMALLINT = 32767
 
 # As text, for the driver takes longer for each element of an array than for all of a string.
@@ -47,20 +49,20 @@ WITH size AS (
          COALESCE(sum(terms), 0)::bigint AS terms
     FROM lazy_versions WHERE workspace = :workspace
 ), probed AS MATERIALIZED (
-  SELECT asked.key, probe.df
-    FROM unnest(CAST(:keys AS bigint[])) asked (key)
+  SELECT asked.key, asked.weight, probe.df
+    FROM unnest(CAST(:keys AS bigint[]), CAST(:weights AS float8[])) asked (key, weight)
    CROSS JOIN LATERAL (
      SELECT count(*) AS df
        FROM (SELECT 1 FROM term_postings t WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :budget + 1) few
    ) probe
 ), chosen AS MATERIALIZED (
-  SELECT key, ln(1 + GREATEST(size.passages - df + 0.5, 0.5) / (df + 0.5))::float8 AS idf, size.length::float8 AS average
-    FROM (SELECT key, df, sum(df) OVER (ORDER BY df, key) AS total, row_number() OVER (ORDER BY df, key) AS position
+  SELECT key, weight, ln(1 + GREATEST(size.passages - df + 0.5, 0.5) / (df + 0.5))::float8 AS idf, size.length::float8 AS average
+    FROM (SELECT key, weight, df, sum(df) OVER (ORDER BY df, key) AS total, row_number() OVER (ORDER BY df, key) AS position
             FROM probed WHERE df > 0) ordered, size
    WHERE total <= :budget OR position = 1
 ), scored AS MATERIALIZED (
-  SELECT posting.passage_id, sum(chosen.idf) AS mass,
-         sum(chosen.idf * posting.frequency * (CAST(:k1 AS float8) + 1)
+  SELECT posting.passage_id, COALESCE(sum(chosen.idf) FILTER (WHERE chosen.weight = 1), 0) AS mass,
+         sum(chosen.weight * chosen.idf * posting.frequency * (CAST(:k1 AS float8) + 1)
              / (posting.frequency + CAST(:k1 AS float8)
                 * (1 - CAST(:b AS float8) + CAST(:b AS float8) * posting.length / chosen.average))) AS score
     FROM chosen
@@ -135,17 +137,29 @@ async def write_postings(session: TenantSession, ref: WorkspaceRef, passages: Ma
 
 
 async def search_terms(
-    session: TenantSession, ref: WorkspaceRef, query: str, limit: int, *, include_partial: bool = False
+    session: TenantSession,
+    ref: WorkspaceRef,
+    query: str,
+    limit: int,
+    *,
+    added: Sequence[str] = (),
+    include_partial: bool = False,
 ) -> LexicalResult:
-    """The passages of trusted versions that share terms with `query`, best first."""
+    """The passages of trusted versions that share terms with `query`, best first.
+
+    Terms of `added` that are not the question's count by `ADDED_WEIGHT`, and in nothing but the order of the passages.
+    """
     asked = [term for term, _ in Counter(terms(query)).most_common(MAX_QUERY_TERMS)]
     key_of = {term: concept_key(term) for term in asked}
+    weights = dict.fromkeys(map(concept_key, terms(" \n ".join(added))[:MAX_QUERY_TERMS]), ADDED_WEIGHT)
+    weights |= dict.fromkeys(key_of.values(), 1.0)
     wanted = limit + limit // 4
     while True:
         parameters = {
             "tenant_id": ref.tenant_id,
             "workspace": ref.number,
-            "keys": sorted(key_of.values()),
+            "keys": sorted(weights),
+            "weights": [weights[key] for key in sorted(weights)],
             "budget": POSTING_BUDGET,
             "k1": K1,
             "b": B,

@@ -7,6 +7,7 @@ from app.api.v1.account.schemas import Me, Mode, Model, Models, Modes
 from app.domain.models.repository import ModelProfileRepository
 from app.domain.tenants.repository import KeyRepository
 from app.retrieval.contract import MODES
+from app.retrieval.routing import AUTO
 
 router = APIRouter(prefix="/v1", tags=["account"])
 
@@ -27,7 +28,9 @@ async def read_me(caller: ReaderCaller, session: TenantUnit) -> Me:
 @router.get("/modes", summary="List the modes", dependencies=[Depends(READER)])
 async def list_modes() -> Modes:
     """What `mode` of a query may be. Which of them a workspace answers depends on its engines."""
-    return Modes(modes=[Mode(name=name, engine=engine) for name, engine in MODES.items()])
+    return Modes(
+        modes=[*(Mode(name=name, engine=engine) for name, engine in MODES.items()), Mode(name=AUTO, engine=None)]
+    )
 
 
 @router.get("/models", summary="List the models", dependencies=[Depends(READER)])

@@ -43,7 +43,9 @@ class Mode(BaseModel):
     """A way to find evidence."""
 
     name: str
-    engine: Engine = Field(description="What a workspace needs for it.")
+    engine: Engine | None = Field(
+        description="What a workspace needs for it; null for `auto`, which picks one of the others."
+    )
 
 
 class Modes(BaseModel):

@@ -10,7 +10,6 @@ from app.api.fields import Prose
 from app.api.problems import problems
 from app.api.v1.concepts.schemas import ConceptGraphRead
 from app.api.v1.queries.schemas import not_blank
-from app.domain.queries.service import QueryService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRejected, ModelUnavailable
 from app.retrieval.concepts import MAX_NODES
@@ -39,6 +38,5 @@ async def concept_graph(
 ) -> ConceptGraphRead:
     """The concepts of the passages that fit a question best, and how they hang together: what a lazy mode walks over. No
     model is called but the embedding of the question."""
-    service = QueryService(container.database, container.workspaces, container.searches)
-    graph = await service.concepts(caller.tenant_id, workspace_id, container.concepts, query, nodes)
+    graph = await container.queries().concepts(caller.tenant_id, workspace_id, query, nodes)
     return ConceptGraphRead.model_validate(graph)

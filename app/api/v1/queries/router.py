@@ -7,11 +7,12 @@ from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.limits.errors import QuotaExceeded
+from app.domain.queries.errors import BudgetsNotUsed, KeywordsNotUsed, NoChatModel
 from app.domain.queries.filters import FieldNotDeclared, FilterMismatch
-from app.domain.queries.service import BudgetsNotUsed, KeywordsNotUsed, QueryService
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineOff, UnknownMode
+from app.retrieval.routing import NoModeFits
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"])
 
@@ -30,6 +31,8 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
         BudgetsNotUsed,
         FieldNotDeclared,
         FilterMismatch,
+        NoModeFits,
+        NoChatModel,
         QuotaExceeded,
         ModelRejected,
         ModelRefused,
@@ -39,8 +42,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
 )
 async def ask(workspace_id: WorkspaceDep, query: Query, caller: ReaderCaller, container: ContainerDep) -> Response:
     """Brings back ranked evidence with citations, and the same as a context within the token budgets. The mode is the
-    one asked for or a refusal, never another one."""
-    service = QueryService(container.database, container.workspaces, container.searches)
-    answer = await service.ask(caller.tenant_id, workspace_id, query.question())
+    one asked for or a refusal, never another one; `auto` says which it picked and why."""
+    answer = await container.queries().ask(caller.tenant_id, workspace_id, query.question())
     # As it is: FastAPI would validate and copy hundreds of pieces of evidence once more.
     return Response(QueryAnswer.of(answer, workspace_id).model_dump_json(), media_type="application/json")

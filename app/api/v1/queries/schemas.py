@@ -8,9 +8,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.fields import Body, Prose
 from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
+from app.api.v1.queries.routing_schemas import ROUTING_EXAMPLE, AddedTermRead, RoutingRead
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
-from app.domain.queries.service import Answer, Question
+from app.domain.queries.planning import Expand, Question
+from app.domain.queries.service import Answer
 from app.domain.workspaces.settings import Line
 from app.retrieval.budgets import LazyBudgets
 from app.retrieval.contract import EntityEvidence, Keywords, PassageEvidence, RelationEvidence, Source
@@ -62,7 +64,11 @@ class Query(Body):
     max_total_tokens: int = Field(default=30_000, ge=100, le=200_000, description="Of the context as a whole.")
     keywords: KeywordsGiven | Literal["llm"] | None = Field(
         default=None,
-        description="For graph modes: your own, or `llm` for one call of the chat model; else they are extracted by rules.",
+        description="Your own, in any mode; `llm` (graph modes): one call of the chat model; else they are extracted by rules.",
+    )
+    expand: Expand = Field(
+        default="none",
+        description="Terms to look for as well: `cooccurrence`, from beside the question's in the corpus; `llm`, by one call.",
     )
     include_partial: bool = Field(
         default=False, description="Also use documents of which the engine has indexed a part only."
@@ -203,6 +209,8 @@ class QueryAnswer(BaseModel):
 
     id: UUID = Field(description="`query_id` of `GET /v1/usage`.")
     mode: str = Field(description="The mode that was used.")
+    routing: RoutingRead | None = Field(description="Of `auto`: why it picked the mode; else null.")
+    added_terms: list[AddedTermRead] = Field(description="Words that were looked for beside the question's own.")
     context: str
     context_tokens: int
     citations: list[Citation] = Field(description="In the order of their marks in the context.")
@@ -218,6 +226,8 @@ class QueryAnswer(BaseModel):
         return cls(
             id=answer.query_id,
             mode=answer.mode,
+            routing=None if answer.routing is None else RoutingRead.model_validate(answer.routing),
+            added_terms=[AddedTermRead.model_validate(term) for term in answer.added_terms],
             context=answer.context.text,
             context_tokens=answer.context.tokens,
             citations=[
@@ -270,6 +280,8 @@ QueryAnswer.model_config["json_schema_extra"] = {
         {
             "id": "6a2f0c0e-2d0e-4f57-8f0c-5f4f8c0f6f01",
             "mode": "mix",
+            "routing": ROUTING_EXAMPLE,
+            "added_terms": [],
             "context": "## Entities\n- Press 4 (Machine): A hydraulic press in hall B.\n\n## Passages\n"
             "[1] Maintenance handbook › Maintenance › Seals › page 9\n"
             "The seals of press 4 are replaced every 2,000 hours.",
