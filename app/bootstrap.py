@@ -235,7 +235,9 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
             sweeper=sweeper,
             leftovers=leftovers,
             vectors=VectorUpkeep(container.database),
-            retention=Retention(container.database, event_seconds=settings.event_seconds),
+            retention=Retention(
+                container.database, event_seconds=settings.event_seconds, query_seconds=settings.query_seconds
+            ),
             webhooks=WebhookSender(container.database, settings, client),
         )
 

@@ -72,6 +72,7 @@ class Settings(BaseSettings):
     leftover_interval_seconds: float = Field(default=3600, gt=0)
     leftover_age_seconds: float = Field(default=24 * 3600, gt=0)
     event_seconds: float = Field(default=30 * 86_400, gt=0, description="How long events are kept.")
+    query_seconds: float = Field(default=30 * 86_400, gt=0, description="How long logged queries are kept.")
     webhook_allow_private: bool = Field(default=False, description="Also call private addresses, and http.")
     webhook_interval_seconds: float = Field(default=2, gt=0)
     webhook_timeout_seconds: float = Field(default=10, gt=0)

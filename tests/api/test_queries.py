@@ -215,7 +215,7 @@ async def test_a_remembered_answer_is_never_stale(
 
 async def test_an_unknown_mode_is_answered_with_the_modes(client: httpx.AsyncClient, url: str) -> None:
     response = await client.post(url, json={"query": QUESTION, "mode": "best"})
-    assert response.json()["modes"] == list(MODES)
+    assert response.json()["modes"] == [*MODES, "auto"]
 
 
 async def test_a_graph_mode_without_the_graph_is_a_conflict(client: httpx.AsyncClient, tenancy: Tenancy) -> None:

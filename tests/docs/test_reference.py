@@ -25,6 +25,7 @@ from app.main import create_app
 from app.metrics import declared
 from app.parsing.formats import ACCEPTED
 from app.retrieval.contract import MODES
+from app.retrieval.routing import AUTO
 from app.settings import Settings
 from tests.architecture.sources import ROOT, parse, python_files
 from tests.docs.pages import FENCE, column, guides, page, tables
@@ -78,7 +79,7 @@ def test_every_field_of_a_query_and_its_answer_is_explained() -> None:
 
 
 def test_every_mode_is_explained_with_its_engine() -> None:
-    assert {row["mode"]: row["engine"] for row in rows(page("api.md"), "mode", "engine")} == dict(MODES)
+    assert {row["mode"]: row["engine"] for row in rows(page("api.md"), "mode", "engine")} == dict(MODES) | {AUTO: "any"}
 
 
 def test_every_status_and_role_is_explained() -> None:

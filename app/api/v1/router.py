@@ -25,6 +25,8 @@ from app.api.v1.events.router import router as events
 from app.api.v1.events.webhooks import router as webhooks
 from app.api.v1.keys.router import router as keys
 from app.api.v1.openai.router import router as openai
+from app.api.v1.queries.comparing import router as comparing
+from app.api.v1.queries.log import router as query_log
 from app.api.v1.queries.router import router as queries
 from app.api.v1.usage.router import router as usage
 from app.api.v1.workspaces.router import router as workspaces
@@ -46,6 +48,8 @@ RESOURCES = (
     history,
     passages,
     queries,
+    comparing,
+    query_log,
     concepts,
     # Before the route that takes any path for a name.
     entity_changes,

@@ -1,6 +1,9 @@
 """Why no answer can be written."""
 
-from app.errors import Conflict, NotFound
+from app.domain.queries.errors import ChatModelMissing
+from app.errors import NotFound
+
+__all__ = ["ChatModelMissing", "ModelNameUnknown"]
 
 
 class ModelNameUnknown(NotFound):
@@ -8,10 +11,3 @@ class ModelNameUnknown(NotFound):
 
     code = "model_not_found"
     title = "Model not found"
-
-
-class ChatModelMissing(Conflict):
-    """The workspace has no chat model, which is chosen when a workspace is created."""
-
-    code = "chat_model_missing"
-    title = "The workspace has no chat model"

@@ -16,6 +16,7 @@ from uuid import UUID
 from app.db.base import WorkspaceId
 from app.domain.answering.errors import ModelNameUnknown
 from app.retrieval.contract import MODES
+from app.retrieval.routing import AUTO
 
 _NOT_IN_NAMES = re.compile(r"[^\w]+|_+")
 
@@ -55,8 +56,8 @@ def all_names(workspaces: Sequence[NamedWorkspace]) -> list[ModelName]:
     return [
         ModelName(workspace, mode, labels[workspace.id])
         for workspace in workspaces
-        for mode, engine in MODES.items()
-        if engine in workspace.engines
+        for mode in (*MODES, AUTO)
+        if mode == AUTO or MODES[mode] in workspace.engines
     ]
 
 
@@ -67,7 +68,7 @@ def find_name(text: str, workspaces: Sequence[NamedWorkspace]) -> ModelName:
     """
     label, _, mode = text.rpartition(":")
     named = [workspace for workspace in workspaces if _is_called(label, workspace)]
-    if not named or mode not in MODES:
+    if not named or mode not in (*MODES, AUTO):
         raise ModelNameUnknown(f"There is no model {text[:300]!r}; GET /v1/openai/models lists those there are.")
     if len(named) > 1:
         ids = " or ".join(f"{workspace.id}:{mode}" for workspace in named)

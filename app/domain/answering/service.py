@@ -13,7 +13,8 @@ from app.domain.answering.names import NamedWorkspace
 from app.domain.answering.prompt import Conversation, cited_numbers, messages_for
 from app.domain.limits.repository import LimitsRepository
 from app.domain.queries.context import passage_block
-from app.domain.queries.service import Answer, QueryService, Question, refuse_spent
+from app.domain.queries.planning import Question
+from app.domain.queries.service import Answer, QueryService, refuse_spent
 from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRepository

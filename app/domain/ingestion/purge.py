@@ -22,6 +22,7 @@ from app.retrieval.contract import Engine, EngineWorkspace, Lease, WorkspaceRef
 ENGINES: tuple[Engine, ...] = ("lazy", "graph")
 # A purge holds a worker's slot while it waits, and looks again later; a longer wait would keep documents from being read.
 LEASE_WAIT_SECONDS = 1.0
+QUERIES_AT_ONCE = 5000
 
 
 class RemovalIncomplete(Unavailable):
@@ -129,6 +130,11 @@ class Purger:
                 await self._remove_rows(ref, document_id)
                 async with self._ports.database.tenant(job.tenant_id) as session:
                     await PurgeRepository(session).touch_workspace(ref.workspace_id)
+        removed = QUERIES_AT_ONCE
+        while removed == QUERIES_AT_ONCE:
+            async with self._ports.database.tenant(job.tenant_id) as session:
+                removed = await PurgeRepository(session).remove_queries(ref.workspace_id, QUERIES_AT_ONCE)
+                await PurgeRepository(session).touch_workspace(ref.workspace_id)
         async with self._ports.database.tenant(job.tenant_id) as session:
             await PurgeRepository(session).remove_workspace(ref.workspace_id)
 

@@ -20,6 +20,12 @@ UNION ALL
 SELECT 'entity_change', tenant_id, workspace_id, change_id FROM stale_entity_changes(:requeue_after, :max_rows)
 """)
 UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unowned_engine_rows(:max_rows)")
+REMOVE_QUERIES = text("""
+DELETE FROM queries q
+ WHERE q.tenant_id = :tenant_id AND q.id IN (
+         SELECT o.id FROM queries o WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id LIMIT :at_most)
+RETURNING 1
+""")
 UNKNOWN_BLOB_KEYS = text("SELECT unknown_blob_keys(:keys)")
 
 
@@ -196,6 +202,11 @@ class PurgeRepository(TenantRepository):
         await self.session.execute(
             delete(Document).where(Document.tenant_id == self.session.tenant_id, Document.id == document_id)
         )
+
+    async def remove_queries(self, workspace_id: UUID, at_most: int) -> int:
+        """Logged queries, with their evidence and feedback; how many."""
+        values = {"tenant_id": self.session.tenant_id, "workspace_id": workspace_id, "at_most": at_most}
+        return len((await self.session.execute(REMOVE_QUERIES, values)).all())
 
     async def remove_workspace(self, workspace_id: UUID) -> None:
         await self.session.execute(

@@ -19,8 +19,8 @@ class BudgetsNotUsed(Invalid):
     title = "The mode takes no budgets"
 
 
-class NoChatModel(Conflict):
-    """The question asks for a chat model's help and the workspace names none."""
+class ChatModelMissing(Conflict):
+    """What is asked for takes a chat model, which is chosen when a workspace is created."""
 
     code = "chat_model_missing"
     title = "The workspace has no chat model"

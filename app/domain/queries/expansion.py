@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from app.domain.queries.errors import NoChatModel
+from app.domain.queries.errors import ChatModelMissing
 from app.domain.queries.planning import AddedTerm, Plan
 from app.errors import AppError
 from app.providers.contract import ChatMessage, ChatModel, EmbeddingModel, EmbeddingRole, ModelProfile, Purpose, Vectors
@@ -65,7 +65,7 @@ class RememberedEmbedding:
 async def expand(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan) -> Expansion:
     """The words that are added to the question of `plan`; the caller's own among them.
 
-    A model that fails adds nothing, and a note says so. Raises NoChatModel if the workspace has none and one is asked for.
+    A model that fails adds nothing, and a note says so. Raises ChatModelMissing if the workspace has none and one is asked for.
     """
     given = plan.given_terms
     if plan.question.expand == "none":
@@ -74,7 +74,7 @@ async def expand(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan
         found = Expansion(await _cooccurring(concepts, workspace, plan.question.query))
     else:
         if workspace.chat is None:
-            raise NoChatModel("`expand: llm` needs a chat model, and this workspace has none.")
+            raise ChatModelMissing("`expand: llm` needs a chat model, and this workspace has none.")
         found = await _asked(workspace.chat, plan.question.query)
     known = {normalise(term.term) for term in given}
     return replace(found, terms=(*given, *(term for term in found.terms if normalise(term.term) not in known)))

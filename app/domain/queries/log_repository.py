@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import text, tuple_
 
 from app.db.models import LoggedQuery, QueryEvidence
 from app.db.repository import TenantRepository
+from app.db.session import SystemSession
 from app.domain.queries.errors import QueryNotFound
+
+FORGET = text("SELECT forget_queries(:older_than, :max_rows)")
 
 # Evidence of documents that are being deleted is not written any more. One that goes at this moment fails the statement.
 _ADD = text("""
@@ -83,3 +86,8 @@ class QueryLogRepository(TenantRepository):
         """What is left of it, best first."""
         query = self.rows(QueryEvidence, QueryEvidence.query_id == query_id).order_by(QueryEvidence.rank)
         return (await self.session.scalars(query)).all()
+
+
+async def forget_queries(session: SystemSession, older_than: timedelta, max_rows: int) -> int:
+    """Remove logged queries of all tenants that have been kept for their time, with all that hangs on them; how many."""
+    return int(await session.scalar(FORGET, {"older_than": older_than, "max_rows": max_rows}) or 0)

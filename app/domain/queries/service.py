@@ -73,7 +73,7 @@ class QueryService:
         """No transaction is open while a model is asked. `embedding` stands for the workspace's own.
 
         Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed, NoModeFits,
-        NoChatModel, FieldNotDeclared, FilterMismatch or QuotaExceeded.
+        ChatModelMissing, FieldNotDeclared, FilterMismatch or QuotaExceeded.
         """
         started = time.perf_counter()
         record, search, workspace, plan = await self._open(tenant_id, workspace_id, question)

@@ -67,7 +67,7 @@ _BIAS: Final[Mapping[QuestionKind, float]] = {
 _POINTS: Final[Mapping[QuestionKind, Mapping[str, tuple[float, int]]]] = {
     QuestionKind.FACT: {"numbers": (0.2, 1), "identifiers": (0.3, 1)},
     QuestionKind.RELATION: {"relates": (1.5, 2), "names": (0.1, 3)},
-    QuestionKind.MULTI_HOP: {"clauses": (1.0, 2), "genitives": (0.4, 3), "terms": (0.08, 10)},
+    QuestionKind.MULTI_HOP: {"clauses": (1.3, 2), "genitives": (0.4, 3), "terms": (0.08, 10)},
     QuestionKind.COMPARISON: {"compares": (2.5, 2), "names": (0.05, 2)},
     QuestionKind.CORPUS_WIDE: {
         "surveys": (2.0, 2),
@@ -121,7 +121,9 @@ def _is_part(concept: Concept, others: Iterable[Concept]) -> bool:
 
 
 def _count(cues: Cues, languages: Iterable[str], text: str) -> int:
-    return sum(len(_pattern(tuple(cues[language])).findall(text)) for language in languages)
+    """How often one of the cues stands in the text; one that several languages have counts once."""
+    found = tuple(dict.fromkeys(cue for language in languages for cue in cues[language]))
+    return len(_pattern(found).findall(text)) if found else 0
 
 
 @cache

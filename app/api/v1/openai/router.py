@@ -29,11 +29,12 @@ from app.domain.answering.names import ModelName, NamedWorkspace, all_names, fin
 from app.domain.answering.repository import NamedWorkspaces
 from app.domain.answering.service import AnswerService, Writing
 from app.domain.limits.errors import QuotaExceeded
-from app.domain.queries.service import BudgetsNotUsed, KeywordsNotUsed, QueryService
+from app.domain.queries.errors import BudgetsNotUsed, KeywordsNotUsed
 from app.domain.tenants.records import Caller
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineOff
+from app.retrieval.routing import NoModeFits
 
 router = APIRouter(prefix="/v1/openai", tags=["openai"])
 
@@ -67,7 +68,7 @@ async def read_openai_model(model: str, caller: ReaderCaller, container: Contain
         200: STREAM,
         **openai_problems(
             ModelNameUnknown, UnsupportedParameter, ChatModelMissing, WorkspaceNotFound, WorkspaceDeleting, EngineOff,
-            KeywordsNotUsed, BudgetsNotUsed, QuotaExceeded, ModelRejected, ModelRefused, EmbeddingMismatch,
+            KeywordsNotUsed, BudgetsNotUsed, NoModeFits, QuotaExceeded, ModelRejected, ModelRefused, EmbeddingMismatch,
             ModelUnavailable,
         ),
     },
@@ -79,7 +80,7 @@ async def complete_chat(
     conversation, wish = wanted.conversation(), wanted.wish()
     name = find_name(wanted.model, await _workspaces(container, caller))
     query = _query(wanted, conversation.question, name.mode)
-    service = AnswerService(container.database, _queries(container), container.workspaces)
+    service = AnswerService(container.database, container.queries(), container.workspaces)
     writing = await while_connected(
         request, service.find(caller.tenant_id, name.workspace, query.question(), conversation, wish)
     )
@@ -107,10 +108,6 @@ async def complete_chat(
 async def _workspaces(container: Container, caller: Caller) -> list[NamedWorkspace]:
     async with container.database.tenant(caller.tenant_id) as session:
         return await NamedWorkspaces(session).all(only=caller.workspace_id)
-
-
-def _queries(container: Container) -> QueryService:
-    return QueryService(container.database, container.workspaces, container.searches)
 
 
 def _model(name: ModelName) -> ModelRead:

@@ -7,7 +7,7 @@ from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.limits.errors import QuotaExceeded
-from app.domain.queries.errors import BudgetsNotUsed, KeywordsNotUsed, NoChatModel
+from app.domain.queries.errors import BudgetsNotUsed, ChatModelMissing, KeywordsNotUsed
 from app.domain.queries.filters import FieldNotDeclared, FilterMismatch
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
@@ -32,7 +32,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
         FieldNotDeclared,
         FilterMismatch,
         NoModeFits,
-        NoChatModel,
+        ChatModelMissing,
         QuotaExceeded,
         ModelRejected,
         ModelRefused,

@@ -14,6 +14,7 @@ from app.db.base import WorkspaceId
 from app.domain.queries.planning import Expand, Question
 from app.domain.queries.service import Answer
 from app.domain.workspaces.settings import Line
+from app.providers.usage import UsageMeter
 from app.retrieval.budgets import LazyBudgets
 from app.retrieval.contract import EntityEvidence, Keywords, PassageEvidence, RelationEvidence, Source
 
@@ -97,7 +98,7 @@ class Query(Body):
         else:
             steering = keywords
         budgets = {field.name: getattr(self, field.name) for field in fields(LazyBudgets)}
-        given = {name: getattr(self, name) for name in type(self).model_fields if name not in budgets}
+        given = {name: getattr(self, name) for name in Query.model_fields if name not in budgets}
         return Question(**{**given, "keywords": steering, "budgets": LazyBudgets(**budgets)})
 
 
@@ -203,6 +204,17 @@ class Usage(BaseModel):
     estimated_calls: int = Field(description="Calls whose tokens were counted here, for the provider did not say.")
     cost: float | None = Field(description="At the models' prices, where the operator has set any.")
 
+    @classmethod
+    def of(cls, usage: UsageMeter, cost: float | None) -> Self:
+        return cls(
+            model_calls=usage.calls,
+            embedding_calls=usage.embedding_calls,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            estimated_calls=usage.estimated_calls,
+            cost=cost,
+        )
+
 
 class QueryAnswer(BaseModel):
     """Evidence, and the same as a context to put before a language model. No answer is generated."""
@@ -222,7 +234,7 @@ class QueryAnswer(BaseModel):
 
     @classmethod
     def of(cls, answer: Answer, workspace_id: WorkspaceId) -> Self:
-        result, usage = answer.result, answer.usage
+        result = answer.result
         return cls(
             id=answer.query_id,
             mode=answer.mode,
@@ -240,14 +252,7 @@ class QueryAnswer(BaseModel):
                 relations=[RelationFound.model_validate(relation) for relation in result.relations],
             ),
             timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
-            usage=Usage(
-                model_calls=usage.calls,
-                embedding_calls=usage.embedding_calls,
-                tokens_in=usage.tokens_in,
-                tokens_out=usage.tokens_out,
-                estimated_calls=usage.estimated_calls,
-                cost=answer.cost,
-            ),
+            usage=Usage.of(answer.usage, answer.cost),
             notes=list(answer.notes),
             details=dict(result.details),
         )

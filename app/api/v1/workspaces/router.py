@@ -35,6 +35,7 @@ from app.domain.workspaces.errors import (
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import ModelDefaults, WorkspaceDraft, WorkspaceService
 from app.retrieval.contract import GraphStoreUnavailable, UnknownMode
+from app.retrieval.routing import NoModeFits
 
 router = APIRouter(prefix="/v1/workspaces", tags=["workspaces"])
 
@@ -56,7 +57,7 @@ ServiceDep = Annotated[WorkspaceService, Depends(workspace_service)]
         201: {"headers": {"Location": {"description": "The workspace.", "schema": {"type": "string"}}}},
         **problems(
             RoleRequired, KeyBoundToWorkspace, WorkspaceExists, UnknownModel, UnknownMode,
-            ModeNeedsEngine, GraphStoreUnavailable,
+            ModeNeedsEngine, NoModeFits, GraphStoreUnavailable,
         ),
     },
 )  # fmt: skip
@@ -106,7 +107,7 @@ async def read_workspace(workspace_id: WorkspaceDep, _: ReaderCaller, session: T
     summary="Change a workspace",
     responses=problems(
         RoleRequired, WorkspaceNotFound, WorkspaceExists, WorkspaceDeleting, UnknownMode,
-        ModeNeedsEngine,
+        ModeNeedsEngine, NoModeFits,
     ),
 )  # fmt: skip
 async def update_workspace(
