@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-tenants bench-vectors eval eval-duplicates eval-quick migrate lock clean
+.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -89,6 +89,9 @@ eval-quick: setup ## measure retrieval on the extract in tests/data; fails if th
 
 eval-duplicates: setup ## measure how spoilt and real other names are found again; fails below precision 0.95 or recall 0.8 (SEED=n)
 	@$(BIN)/python -m bench.duplicates $(if $(SEED),--seed $(SEED))
+
+eval-routing: setup ## measure how well `auto` picks modes into docs/routing.md; fails below 85 % that fit, or 2 points under the oracle
+	@$(BIN)/python -m bench.routing --output docs/routing.md
 
 bench-query: setup ## ask for context beside LightRAG's own call, on the same tables (DATA= SIZES=100,200 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.query $(if $(DATA),--data "$(DATA)") $(if $(SIZES),--sizes $(SIZES)) \

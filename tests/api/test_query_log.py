@@ -247,3 +247,36 @@ async def test_a_comparison_that_makes_no_sense_is_refused(
 ) -> None:
     response = await client.post(f"{url}/queries/compare", json={"query": QUESTION, "modes": modes})
     assert (response.status_code, response.json()["code"]) == (422, code)
+
+
+async def test_auto_may_be_the_default_and_keeps_to_the_workspace_s_settings(
+    client: httpx.AsyncClient, url: str, documents: Any
+) -> None:
+    changed = await client.patch(url, json={"default_mode": "auto"})
+    assert changed.json()["default_mode"] == "auto", changed.text
+    answer = await ask(client, url)
+    assert answer["routing"]["mode"] == answer["mode"] == "baseline"
+    assert answer["usage"]["model_calls"] == 0
+    await client.patch(url, json={"settings": {"auto_overrides": {"fact": "lazy-fast"}}})
+    assert (await ask(client, url))["mode"] == "lazy-fast"
+    assert (await ask(client, url, seed_k=3, mode="auto"))["mode"] == "lazy-fast"
+    assert (await ask(client, url, mode="baseline"))["routing"] is None
+    listed = (await client.get("/v1/modes")).json()["modes"]
+    assert {"name": "auto", "engine": None} in listed
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"auto_modes": ["best"]}, "validation_error"),
+        ({"auto_overrides": {"riddle": "lazy"}}, "validation_error"),
+        ({"auto_modes": ["mix"]}, "no_mode_fits"),
+        ({"auto_modes": ["lazy-wide"], "auto_cheap_only": True}, "no_mode_fits"),
+        ({"query_log_share": 1.5}, "validation_error"),
+    ],
+)
+async def test_settings_that_leave_auto_nothing_are_refused(
+    client: httpx.AsyncClient, url: str, settings: dict[str, Any], code: str
+) -> None:
+    response = await client.patch(url, json={"settings": settings})
+    assert (response.status_code, response.json()["code"]) == (422, code), response.text

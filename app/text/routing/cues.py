@@ -1,7 +1,7 @@
 """Words and phrases that tell kinds of questions apart, by language.
 
 A cue is a phrase in lower case. `word*` stands for any word that begins so, `..` for up to sixty characters between two
-words. `COMPARES`, `RELATES` and `SURVEYS` count in any language; `CLAUSES` and `GENITIVES` are small words that mean other
+words. `COMPARES`, `RELATES`, `SURVEYS` and `ROLES` count in any language; `CLAUSES` and `GENITIVES` are small words that mean other
 things elsewhere, so they count in questions of their own language only.
 """
 
@@ -75,7 +75,7 @@ SURVEYS: Final[Cues] = _cues(
     es="""temas principales, principales temas, grandes temas, temas, asuntos, resum*, visión general, panorama, en general,
         en conjunto, globalmente, ideas principales, principales ideas, puntos clave, puntos principales, de qué trata*,
         de qué habla*, todos los documentos, conjunto de documentos, colección, corpus, recurrente*, tendencias, más frecuentes,
-        más a menudo, tipos de, clases de, síntesis, sintetiza*""",
+        se repite*, en el conjunto, más a menudo, tipos de, clases de, síntesis, sintetiza*""",
     ru="""основные темы, основных тем, главные темы, главных тем, ключевые темы, темы, тем, тематик*, обобщ*, резюм*, кратко изложи*,
         обзор*, в целом, в общем, о чём говор*, о чем говор*, о чём эти, о чем эти, о чём рассказ*, о чем рассказ*, о чём идёт речь,
         о чем идет речь, все документы, всех документ*, всем документ*, всей коллекции, коллекци*, корпус*, подборк*,
@@ -85,6 +85,22 @@ SURVEYS: Final[Cues] = _cues(
         كل المستندات, المجموعة, المتكررة, الاتجاهات, الأكثر شيوعا, أنواع""",
     zh="""主题, 主要内容, 主要话题, 话题, 总结, 概述, 概括, 总体, 整体, 综述, 概况, 概览, 归纳, 要点, 所有文件, 所有文档, 全部文件, 全部文档,
         这些文件, 这些文档, 这批文件, 这批资料, 这些资料, 资料库, 讲了什么, 讲的是什么, 关于什么, 主要讲, 常见, 反复出现, 趋势, 哪些方面, 哪几类, 哪些类型, 大意""",
+)
+
+# Who somebody is to a thing or a person, in place of a name.
+ROLES: Final[Cues] = _cues(
+    en="""founder*, head of, leader, director*, designer*, owner*, inventor*, author*, captain*, chair*, teacher*, manager*,
+        husband*, wife, daughter*, son, sister*, brother*, successor*""",
+    de="""gründer*, leiter, leiterin, vorsitzende*, direktor*, inhaber*, erfinder*, autor*, kapitän*, lehrer*, chef, chefin,
+        schwester*, tochter, sohn, bruder*, nachfolger*""",
+    fr="""fondateur*, fondatrice*, dirigeant*, directeur*, directrice*, propriétaire*, inventeur*, auteur*, capitaine*, professeur*,
+        patron*, sœur*, frère*, fille, fils, mari, épouse""",
+    es="""fundador*, director*, presidente, presidenta, dueño*, propietari*, inventor*, autor, autora, capitán*, profesor*, jefe,
+        jefa, hermana*, hermano*, hija, hijo, esposa, marido""",
+    ru="""основател*, директор*, руководител*, владел*, изобретател*, автор*, капитан*, наставник*, учител*, начальник*, сестр*,
+        брат*, дочь, дочери, сын*, жена, муж*""",
+    ar="""مؤسس*, مدير*, رئيس*, مالك*, مخترع*, مؤلف*, قبطان*, أستاذ*, معلم*, شقيق*, ابن*, زوج*""",
+    zh="创办人, 创始人, 厂长, 董事长, 老师, 校长, 经理, 负责人, 老板, 发明者, 作者, 船长, 姐姐, 妹妹, 哥哥, 弟弟, 女儿, 儿子, 丈夫, 妻子",
 )
 
 # Relative clauses: the thing that is asked for is described by another one.

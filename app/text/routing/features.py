@@ -12,7 +12,7 @@ from app.text.concepts.extraction import Concept, ConceptKind, extract_concepts
 from app.text.concepts.terms import terms
 from app.text.concepts.words import Script, normalise, script_of
 from app.text.languages import detect_language
-from app.text.routing.cues import CLAUSES, COMPARES, GENITIVES, LANGUAGES, RELATES, SURVEYS, Cues
+from app.text.routing.cues import CLAUSES, COMPARES, GENITIVES, LANGUAGES, RELATES, ROLES, SURVEYS, Cues
 
 MAX_CHARS: Final = 2_000  # the form of a question stands at its beginning and its end is rarely this far away
 _FIRST_WORD_CHARS: Final = 5  # a question word at the beginning opens no clause
@@ -47,6 +47,7 @@ class QuestionFeatures:
     compares: int
     relates: int
     surveys: int
+    roles: int
     clauses: int
     genitives: int
 
@@ -67,7 +68,7 @@ _BIAS: Final[Mapping[QuestionKind, float]] = {
 _POINTS: Final[Mapping[QuestionKind, Mapping[str, tuple[float, int]]]] = {
     QuestionKind.FACT: {"numbers": (0.2, 1), "identifiers": (0.3, 1)},
     QuestionKind.RELATION: {"relates": (1.5, 2), "names": (0.1, 3)},
-    QuestionKind.MULTI_HOP: {"clauses": (1.3, 2), "genitives": (0.4, 3), "terms": (0.08, 10)},
+    QuestionKind.MULTI_HOP: {"clauses": (1.3, 2), "roles": (0.8, 1), "genitives": (0.4, 3), "terms": (0.08, 10)},
     QuestionKind.COMPARISON: {"compares": (2.5, 2), "names": (0.05, 2)},
     QuestionKind.CORPUS_WIDE: {
         "surveys": (2.0, 2),
@@ -99,6 +100,7 @@ def read_features(query: str) -> QuestionFeatures:
         compares=_count(COMPARES, LANGUAGES, plain),
         relates=_count(RELATES, LANGUAGES, plain),
         surveys=_count(SURVEYS, LANGUAGES, plain),
+        roles=_count(ROLES, LANGUAGES, plain),
         clauses=clauses,
         genitives=_count(GENITIVES, own, plain),
     )
