@@ -121,6 +121,11 @@ class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
     """A connection that remembers which fence its session is in, so that only a change costs a round trip."""
 
     fence = NOWHERE
+    is_doubtful = False
+
+    def doubt(self) -> None:
+        """A statement broke off: it may have been prepared and not executed, which leaves its transaction open unseen."""
+        self.is_doubtful = True
 
     async def enter(self, fence: Fence) -> None:
         if self.fence == fence:
@@ -216,9 +221,17 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
 
     async def _run_with_retry(self, operation: Callable[[asyncpg.Connection], Awaitable[Any]], **options: Any) -> Any:
         """Every statement of LightRAG's own storages; refused to tasks whose operation is over."""
+
+        async def doubted(connection: Any) -> Any:
+            try:
+                return await operation(connection)
+            except BaseException:
+                connection.doubt()
+                raise
+
         graph = in_graph(options["graph_name"]) if options.get("with_age") else nullcontext()
         with scope.calling(), graph:
-            return await super()._run_with_retry(operation, **options)
+            return await super()._run_with_retry(doubted, **options)
 
     async def configure_age(self, connection: asyncpg.Connection, graph_name: str) -> None:
         """The connection has entered the graph already; LightRAG would make the graph here."""
@@ -307,10 +320,13 @@ async def _enter_fence(connection: Any) -> None:
 
 
 async def _keep_session(connection: Any) -> None:
-    """Nothing to undo: asyncpg has rolled back what was open, and `enter` sets the workspace of the next user.
+    """Nothing to undo: asyncpg has rolled back what it knows of, and `enter` sets the workspace of the next user.
 
     The statement that LightRAG resets with is half of all its round trips (facts, section 11).
     """
+    if connection.is_doubtful:
+        await connection.execute("ROLLBACK")
+        connection.is_doubtful = False
 
 
 async def open_engine_database(settings: Settings) -> EngineDatabase:

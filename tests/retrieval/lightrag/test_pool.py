@@ -178,3 +178,24 @@ async def test_a_snapshot_that_is_gone_is_an_outage_and_harms_no_connection(
                     raise AssertionError("there is no such snapshot")
         await add(pool, "w_gone", "pool one")
         assert await names(pool) == {"pool one"}
+
+
+async def test_what_broke_off_before_it_was_executed_leaves_no_transaction_open(
+    database: Database, settings: Settings
+) -> None:
+    """A statement that is prepared opens one, which ends when it is executed: a task may be cancelled in between."""
+    url = settings.engine_database_url.get_secret_value()
+    pool = EngineDatabase(url, pool_size=1, statement_timeout_seconds=5)
+    await pool.initdb()
+
+    async def cancelled(connection: asyncpg.Connection) -> None:
+        # The first may come with the end of others that are not needed any more, which ends the transaction as well.
+        kept = [await connection.prepare(f"SELECT {n} FROM lightrag_graph_nodes") for n in range(2)]
+        assert kept
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await pool._run_with_retry(cancelled)
+    async with database.snapshot(uuid4(), share=True) as session, pool.snapshot(session.snapshot) as reads:
+        assert await reads.fetch("SELECT 1 AS one")
+    await pool.close()
