@@ -35,6 +35,7 @@ from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
 from app.domain.limits.rates import RequestRates
 from app.domain.models.service import ModelProfiles
+from app.domain.queries.reranking import Reranking
 from app.domain.queries.service import QueryService
 from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
@@ -70,13 +71,14 @@ class Container:
     searches: SearchRegistry
     concepts: ConceptGraphs
     index_sizes: IndexSizes
+    reranking: Reranking
     tokens: TokenVerifier | None
     rates: RequestRates
     parser: FileParser
     figures: InstallationFigures
 
     def queries(self) -> QueryService:
-        return QueryService(self.database, self.workspaces, self.searches, self.concepts)
+        return QueryService(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities, self.leases)
@@ -175,6 +177,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             searches=SearchRegistry({"lazy": lazy, "graph": graph.search}),
             concepts=lazy,
             index_sizes=IndexSizes(database),
+            reranking=Reranking(settings.rerank_timeout_seconds),
             tokens=_token_verifier(settings, database, issuer_client),
             rates=RequestRates(redis),
             figures=InstallationFigures(database, lambda queue: _messages_waiting(redis, queue)),

@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     )
     worker_metrics_host: str = "127.0.0.1"
     shutdown_grace_seconds: float = Field(default=20, ge=0)
+    rerank_timeout_seconds: float = Field(default=3, gt=0)
     default_chat_model: str = "offline-extractor"
     default_embedding_model: str = "offline-use"
 

@@ -30,6 +30,7 @@ class Purpose(StrEnum):
     CHECK = "check"
     EMBED_DOCUMENT = "embed_document"
     EMBED_QUERY = "embed_query"
+    RERANK = "rerank"
 
     @property
     def is_embedding(self) -> bool:
@@ -132,6 +133,27 @@ class EmbeddingModel(Protocol):
 
     async def embed(self, texts: Sequence[str], *, role: EmbeddingRole) -> Vectors:
         """Float32 of shape (len(texts), dimension), each row of length 1; an empty text gets a row of zeros."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A document's place among those sent (from 0), and how well it answers; scores of one answer can be compared."""
+
+    index: int
+    score: float
+
+
+class RerankModel(Protocol):
+    """A reranker. Raises as `ChatModel` does, and `ModelNonsense` for a ranking that cannot be used."""
+
+    @property
+    def profile(self) -> ModelProfile: ...
+
+    async def rerank(self, query: str, documents: Sequence[str], *, top_n: int) -> list[Ranked]:
+        """The `top_n` best of `documents` (all of them, if there are fewer), best first."""
         ...
 
     async def aclose(self) -> None: ...

@@ -3,12 +3,13 @@
 from redis.asyncio import Redis
 
 from app.errors import Invalid
-from app.providers.contract import ChatModel, EmbeddingModel, ModelProfile, ModelRole
+from app.providers.contract import ChatModel, EmbeddingModel, ModelProfile, ModelRole, RerankModel
 from app.providers.limits import ModelLimits
 from app.providers.offline.chat import OfflineChat
 from app.providers.offline.embeddings import OfflineEmbeddings
 from app.providers.openai_chat import OpenAIChat
 from app.providers.openai_embeddings import OpenAIEmbeddings
+from app.providers.rerank import Reranker
 
 
 class ModelFactory:
@@ -21,6 +22,7 @@ class ModelFactory:
         self._redis = redis
         self._chat: dict[ModelProfile, ChatModel] = {}
         self._embedding: dict[ModelProfile, EmbeddingModel] = {}
+        self._rerank: dict[ModelProfile, RerankModel] = {}
         self._limits: dict[ModelProfile, ModelLimits] = {}
 
     @property
@@ -46,12 +48,17 @@ class ModelFactory:
             )
         return self._embedding[profile]
 
+    def rerank(self, profile: ModelProfile) -> RerankModel:
+        _require_role(profile, "rerank")
+        if profile not in self._rerank:
+            self._rerank[profile] = Reranker(profile, self._limits_of(profile))
+        return self._rerank[profile]
+
     async def aclose(self) -> None:
         """Close every client made; the factory is not used after that."""
-        for chat in self._chat.values():
-            await chat.aclose()
-        for embedding in self._embedding.values():
-            await embedding.aclose()
+        clients: list[ChatModel | EmbeddingModel | RerankModel] = [*self._chat.values(), *self._embedding.values()]
+        for client in (*clients, *self._rerank.values()):
+            await client.aclose()
 
     def _limits_of(self, profile: ModelProfile) -> ModelLimits:
         return self._limits.setdefault(profile, ModelLimits(self._redis, profile))

@@ -31,7 +31,15 @@ class UsageMeter:
     @property
     def calls(self) -> int:
         """Calls of chat models."""
-        return sum(total.calls for (_, purpose), total in self.totals.items() if not purpose.is_embedding)
+        return sum(
+            total.calls
+            for (_, purpose), total in self.totals.items()
+            if not purpose.is_embedding and purpose is not Purpose.RERANK
+        )
+
+    @property
+    def rerank_calls(self) -> int:
+        return sum(total.calls for (_, purpose), total in self.totals.items() if purpose is Purpose.RERANK)
 
     @property
     def embedding_calls(self) -> int:
@@ -39,7 +47,7 @@ class UsageMeter:
 
     @property
     def tokens_in(self) -> int:
-        """Tokens sent to chat and embedding models together."""
+        """Tokens sent to models of all kinds together."""
         return sum(total.tokens_in for total in self.totals.values())
 
     @property

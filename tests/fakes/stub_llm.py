@@ -3,12 +3,12 @@
     python -m tests.fakes.stub_llm --port 8089 [--llm-ms 300] [--embed-ms 20] [--dim 384] [--max-concurrent 0]
         [--entities 16] [--relations 16] [--api-key KEY] [--fault-rate 0.1] [--no-usage]
 
-Serves POST /v1/chat/completions (streaming too) and POST /v1/embeddings; `stub_replies` has what it answers.
+Serves POST /v1/chat/completions (streaming too), POST /v1/embeddings and POST /v1/rerank; `stub_replies` has what it answers.
 GET /stats counts calls, tokens and the highest concurrency seen, by kind, and how often an extraction that had been
 answered was asked again (the same prompt; equal texts count, so give documents different texts), how many different
 extractions were answered (and in the last five seconds), and which calls are in flight; POST /reset clears the counts.
 POST /faults sets failures for a test, as JSON (one or a list) with any of:
-  {"match": "text that must occur in the prompt", "kind": "extract|keywords|summary|answer|embed", "status": 429,
+  {"match": "text that must occur in the prompt", "kind": "extract|keywords|summary|answer|embed|rerank", "status": 429,
    "times": 3, "delay_ms": 5000, "body": "raw reply instead of the normal one", "finish_reason": "length",
    "headers": {"Retry-After": "1"}, "page": "raw body of the whole response", "piece_ms": 50 (between pieces of a stream)}
 None of them counts as an answer. DELETE /faults removes them (?name= those of that "name") and ends their delays.
@@ -29,7 +29,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.stub_replies import GraphLimits, classify, embed, reply
+from tests.fakes.stub_replies import GraphLimits, classify, embed, likeness, reply
 
 RANDOM_STATUSES = (429, 500, 503)
 PIECE_CHARS = 64
@@ -145,6 +145,19 @@ class Stub:
         counted = {} if self.args.no_usage else {"usage": {"prompt_tokens": used, "total_tokens": used}}
         return web.json_response({"object": "list", "model": body.get("model", "stub"), "data": data, **counted})
 
+    async def rerank(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        outcome = await self._work("rerank", body["query"], self.args.llm_ms)
+        if isinstance(outcome, web.Response):
+            return outcome
+        scores = [likeness(body["query"], document) for document in body["documents"]]
+        order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))[: body.get("top_n")]
+        used = sum(len(text) // 4 for text in (body["query"], *body["documents"]))
+        self.tokens["rerank_in"] += used
+        counted = {} if self.args.no_usage else {"usage": {"total_tokens": used}}
+        results = [{"index": index, "relevance_score": scores[index]} for index in order]
+        return web.json_response({"model": body["model"], "results": results, **counted})
+
     async def models(self, request: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": "stub", "object": "model"}]})
 
@@ -239,6 +252,7 @@ async def build(args: argparse.Namespace) -> web.Application:
         [
             web.post("/v1/chat/completions", stub.chat),
             web.post("/v1/embeddings", stub.embeddings),
+            web.post("/v1/rerank", stub.rerank),
             web.get("/v1/models", stub.models),
             web.get("/stats", stub.stats),
             web.post("/reset", stub.reset),

@@ -137,6 +137,12 @@ def embed(text: str, dimension: int) -> list[float]:
     return [value / norm for value in vector]
 
 
+def likeness(query: str, document: str) -> float:
+    """The share of the query's words that the document holds, a longer document less: a reranker's score."""
+    asked, held = set(_terms(query)), _terms(document)
+    return len(asked.intersection(held)) / (len(asked) or 1) / (1 + len(held) / 1000)
+
+
 def _terms(text: str) -> list[str]:
     text = unicodedata.normalize("NFKC", text).lower()
     found = NOT_CJK.findall(text)

@@ -30,6 +30,7 @@ class Workspace(Base, TenantEntity):
     settings: Mapped[dict[str, Any]]
     index_profile_hash: Mapped[str]
     chat_profile_id: Mapped[UUID | None] = mapped_column(ForeignKey("model_profiles.id"))
+    rerank_profile_id: Mapped[UUID | None] = mapped_column(ForeignKey("model_profiles.id"))
     embedding_profile_id: Mapped[UUID] = mapped_column(ForeignKey("model_profiles.id"))
     status: Mapped[str] = mapped_column(server_default="active")
     created_at: Mapped[CreatedAt]

@@ -10,7 +10,15 @@ from pydantic import SecretStr
 
 from app.errors import AppError
 from app.providers.answers import check_extraction, check_keywords
-from app.providers.contract import ChatMessage, ChatModel, EmbeddingModel, ModelProfile, ModelRejected, Purpose
+from app.providers.contract import (
+    ChatMessage,
+    ChatModel,
+    EmbeddingModel,
+    ModelProfile,
+    ModelRejected,
+    Purpose,
+    RerankModel,
+)
 from app.providers.factory import ModelFactory
 from app.providers.usage import meter_usage
 
@@ -57,7 +65,7 @@ _Trial = Callable[[], Awaitable[tuple[Outcome, str]]]
 
 
 async def check_model(profile: ModelProfile, factory: ModelFactory) -> list[Verdict]:
-    """Try a chat or embedding profile; costs a handful of calls. Errors become verdicts, none is raised."""
+    """Try a profile; costs a handful of calls. Errors become verdicts, none is raised."""
     if profile.role == "chat":
         chat = factory.chat(profile)
         trials: dict[str, _Trial] = {
@@ -75,7 +83,12 @@ async def check_model(profile: ModelProfile, factory: ModelFactory) -> list[Verd
             "bad key": lambda: _bad_key(profile, factory),
         }
     else:
-        return [Verdict("rerank", "skipped", "Rerankers cannot be tried yet.", 0.0)]
+        reranker = factory.rerank(profile)
+        trials = {
+            "rerank": lambda: _rerank(reranker),
+            "usage": lambda: _usage(profile, lambda: reranker.rerank(_QUESTION, [_TEXT], top_n=1)),
+            "bad key": lambda: _bad_key(profile, factory),
+        }
     return [await _verdict(name, trial) for name, trial in trials.items()]
 
 
@@ -139,6 +152,12 @@ async def _embedding(embedding: EmbeddingModel) -> tuple[Outcome, str]:
     return ("passed" if near > far else "failed"), detail
 
 
+async def _rerank(reranker: RerankModel) -> tuple[Outcome, str]:
+    best, other = await reranker.rerank(_QUESTION, ["Der Hafen friert im Winter zu.", _TEXT], top_n=2)
+    detail = f"{best.score:.3g} for the text that answers, {other.score:.3g} for another."
+    return ("passed", detail) if best.index == 1 else ("failed", "The text that answers came second.")
+
+
 async def _bad_key(profile: ModelProfile, factory: ModelFactory) -> tuple[Outcome, str]:
     if profile.is_offline:
         return "skipped", "The offline pair has no key."
@@ -146,6 +165,8 @@ async def _bad_key(profile: ModelProfile, factory: ModelFactory) -> tuple[Outcom
     try:
         if profile.role == "chat":
             await _say_yes(factory.chat(wrong))
+        elif profile.role == "rerank":
+            await factory.rerank(wrong).rerank(_QUESTION, [_TEXT], top_n=1)
         else:
             await factory.embedding(wrong).embed(["yes"], role="query")
     except ModelRejected as error:

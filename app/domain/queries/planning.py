@@ -32,6 +32,7 @@ class Question:
     max_total_tokens: int
     keywords: Keywords | Literal["llm"] | None
     include_partial: bool
+    rerank: bool | None = None
     budgets: LazyBudgets = NO_BUDGETS
     filter: GivenFilter = NOT_FILTERED
     expand: Expand = "none"

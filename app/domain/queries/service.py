@@ -15,14 +15,15 @@ from app.domain.queries.log import QueryLog
 from app.domain.queries.log_repository import LogEntry
 from app.domain.queries.planning import AddedTerm, Plan, Question, asked_mode, plan_question
 from app.domain.queries.repository import TrustedDocuments
+from app.domain.queries.reranking import Reranked, Reranking, RerankModelMissing, widened
 from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
-from app.providers.contract import EmbeddingModel, ModelProfile
+from app.providers.contract import EmbeddingModel, ModelProfile, RerankModel
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
-from app.retrieval.contract import MODES, EngineWorkspace, Search, SearchResult
+from app.retrieval.contract import MODES, EngineWorkspace, Search, SearchRequest, SearchResult
 from app.retrieval.registry import SearchRegistry
 from app.retrieval.routing import AUTO, Routing
 from app.text.tokens import count_again
@@ -53,12 +54,18 @@ class Answer:
 
 class QueryService:
     def __init__(
-        self, database: Database, workspaces: WorkspaceOpener, searches: SearchRegistry, concepts: ConceptGraphs
+        self,
+        database: Database,
+        workspaces: WorkspaceOpener,
+        searches: SearchRegistry,
+        concepts: ConceptGraphs,
+        reranking: Reranking,
     ) -> None:
         self._database = database
         self._workspaces = workspaces
         self._searches = searches
         self._concepts = concepts
+        self._reranking = reranking
         self._log = QueryLog(database)
 
     async def ask(
@@ -73,10 +80,10 @@ class QueryService:
         """No transaction is open while a model is asked. `embedding` stands for the workspace's own.
 
         Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed, NoModeFits,
-        ChatModelMissing, FieldNotDeclared, FilterMismatch or QuotaExceeded.
+        ChatModelMissing, FieldNotDeclared, FilterMismatch, RerankModelMissing or QuotaExceeded.
         """
         started = time.perf_counter()
-        record, search, workspace, plan = await self._open(tenant_id, workspace_id, question)
+        record, search, workspace, plan, reranker = await self._open(tenant_id, workspace_id, question)
         if embedding is not None or question.expand != "none":
             # Whoever adds terms embeds the question too.
             workspace = replace(workspace, embedding=embedding or RememberedEmbedding(workspace.embedding))
@@ -87,14 +94,15 @@ class QueryService:
             try:
                 expansion = await expand(self._concepts, workspace, plan)
                 expanded = time.perf_counter()
-                result = await search.search(workspace, plan.request(expansion.terms))
+                found = await self._find(search, workspace, plan.request(expansion.terms), reranker)
             finally:
                 cost = await self._write_ledger(tenant_id, workspace_id, query_id, meter)
-        found = time.perf_counter()
+        result = found.result
+        searched = time.perf_counter()
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
         context = render_context(result, budgets, count_again)
         ended = time.perf_counter()
-        stages = {"open": opened - started, "render": ended - found, "total": ended - started}
+        stages = {"open": opened - started, "render": ended - searched, "total": ended - started}
         if question.expand != "none":
             stages["expand"] = expanded - opened
         answer = Answer(
@@ -102,18 +110,18 @@ class QueryService:
             added_terms=expansion.terms,
             result=result,
             context=context,
-            timings_ms={**result.stage_ms, **{name: seconds * 1000 for name, seconds in stages.items()}},
+            timings_ms={**found.stage_ms, **{name: seconds * 1000 for name, seconds in stages.items()}},
             query_id=query_id,
             usage=meter,
             cost=cost,
-            notes=await self._notes(workspace, plan, result, context, expansion),
+            notes=(*await self._notes(workspace, plan, result, context, expansion), *found.notes),
         )
         await self._log.note(record, _log_entry(answer, comparison_id))
         return answer
 
     async def _open(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question
-    ) -> tuple[WorkspaceRecord, Search, EngineWorkspace, Plan]:
+    ) -> tuple[WorkspaceRecord, Search, EngineWorkspace, Plan, RerankModel | None]:
         async with self._database.tenant(tenant_id) as session:
             record = await WorkspaceRepository(session).get(workspace_id)
             standing = await LimitsRepository(session).standing()
@@ -126,7 +134,25 @@ class QueryService:
         refuse_spent(standing, workspace.embedding.profile)
         if plan.asks_chat and workspace.chat is not None:
             refuse_spent(standing, workspace.chat.profile)
-        return record, search, workspace, plan
+        return record, search, workspace, plan, await self._reranker(record, question, standing)
+
+    async def _reranker(self, record: WorkspaceRecord, question: Question, standing: Standing) -> RerankModel | None:
+        """None where nothing is to be reranked. Raises RerankModelMissing or QuotaExceeded."""
+        if question.rerank is False:
+            return None
+        reranker = await self._workspaces.reranker(record)
+        if reranker is None and question.rerank:
+            raise RerankModelMissing("This workspace names no rerank_model.", workspace_id=record.row.id)
+        if reranker is not None:
+            refuse_spent(standing, reranker.profile)
+        return reranker
+
+    async def _find(
+        self, search: Search, workspace: EngineWorkspace, request: SearchRequest, reranker: RerankModel | None
+    ) -> Reranked:
+        if reranker is None:
+            return Reranked(await search.search(workspace, request))
+        return await self._reranking.apply(reranker, request, await search.search(workspace, widened(request)))
 
     async def open(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> EngineWorkspace:
         """Raises WorkspaceNotFound or WorkspaceDeleting."""

@@ -10,7 +10,7 @@ from app.db.vector_tables import require_dimension
 from app.domain.models.service import ModelProfiles
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import profile_of
-from app.providers.contract import ModelProfile
+from app.providers.contract import ModelProfile, RerankModel
 from app.providers.factory import ModelFactory
 from app.retrieval.contract import EngineWorkspace, GraphStoreName, WorkspaceRef
 
@@ -46,6 +46,11 @@ class WorkspaceOpener:
             chat=self._factory.chat(chat) if chat else None,
             corpus_version=record.corpus_version,
         )
+
+    async def reranker(self, record: WorkspaceRecord) -> RerankModel | None:
+        """None where the workspace names none."""
+        profile_id = record.row.rerank_profile_id
+        return self._factory.rerank(await self._profile(profile_id)) if profile_id is not None else None
 
     async def _profile(self, profile_id: UUID) -> ModelProfile:
         read_at, profile = self._remembered.get(profile_id, (0.0, None))

@@ -13,26 +13,29 @@ from app.domain.workspaces.errors import UnknownModel, WorkspaceNotFound
 
 ChatProfile = aliased(ModelProfile)
 EmbeddingProfile = aliased(ModelProfile)
+RerankProfile = aliased(ModelProfile)
 
 
 @dataclass(frozen=True)
 class WorkspaceRecord:
-    """A workspace with the names of its models; `chat_model` is None where no chat model is used."""
+    """A workspace with the names of its models; None where it has none of a kind."""
 
     row: Workspace
     embedding_model: str
     chat_model: str | None
     corpus_version: int = 0
+    rerank_model: str | None = None
 
 
-_RECORDS: "Select[Workspace, str, str, int]" = (
-    select(Workspace, EmbeddingProfile.name, ChatProfile.name, CorpusVersion.version)
+_RECORDS: "Select[Workspace, str, str, int, str]" = (
+    select(Workspace, EmbeddingProfile.name, ChatProfile.name, CorpusVersion.version, RerankProfile.name)
     .join(
         CorpusVersion,
         (CorpusVersion.tenant_id == Workspace.tenant_id) & (CorpusVersion.workspace_id == Workspace.id),
     )
     .join(EmbeddingProfile, EmbeddingProfile.id == Workspace.embedding_profile_id)
     .outerjoin(ChatProfile, ChatProfile.id == Workspace.chat_profile_id)
+    .outerjoin(RerankProfile, RerankProfile.id == Workspace.rerank_profile_id)
     .where(Workspace.tenant_id == bindparam("tenant_id"))
 )
 # Asked by every request and every job, and so made once.
@@ -47,7 +50,7 @@ class WorkspaceRepository(TenantRepository):
         found = (await self.session.execute(_LOCKED_RECORD if for_update else _RECORD, values)).one_or_none()
         if found is None:
             raise WorkspaceNotFound.of(workspace_id)
-        return WorkspaceRecord(found[0], found[1], found[2], found[3])
+        return WorkspaceRecord(*found)
 
     async def list(
         self, *, only: UUID | None, after: tuple[datetime, UUID] | None, limit: int
@@ -59,7 +62,7 @@ class WorkspaceRepository(TenantRepository):
             query = query.where(Workspace.id == only)
         if after is not None:
             query = query.where(tuple_(Workspace.created_at, Workspace.id) > tuple_(*after))
-        return [WorkspaceRecord(row[0], row[1], row[2], row[3]) for row in await self.session.execute(query, values)]
+        return [WorkspaceRecord(*row) for row in await self.session.execute(query, values)]
 
     async def name_is_taken(self, name: str) -> bool:
         return await self.session.scalar(self.rows(Workspace, Workspace.name == name)) is not None

@@ -1,7 +1,7 @@
 """Creates, changes and gives up workspaces."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,7 @@ class WorkspaceDraft:
     settings: WorkspaceSettings
     embedding_model: str | None = None
     chat_model: str | None = None
+    rerank_model: str | None = None
     graph_store: GraphStoreName = "table"
 
 
@@ -66,6 +67,7 @@ class WorkspaceService:
             index_profile_hash=profile.hash,
             embedding_profile_id=await self._workspaces.model_id(embedding, "embedding"),
             chat_profile_id=await self._workspaces.model_id(chat, "chat") if chat else None,
+            rerank_profile_id=await self._rerank_id(draft.rerank_model),
         )
         try:
             await self._workspaces.add(workspace)
@@ -74,9 +76,18 @@ class WorkspaceService:
         return await self._workspaces.get(workspace.id)
 
     async def update(
-        self, workspace_id: UUID, *, name: str | None, default_mode: str | None, settings: dict[str, Any] | None
+        self,
+        workspace_id: UUID,
+        *,
+        name: str | None,
+        default_mode: str | None,
+        settings: dict[str, Any] | None,
+        rerank_model: tuple[str | None] | None = None,
     ) -> WorkspaceRecord:
-        """Change what is given; of `settings` the given keys. Older versions become outdated where the profile changes."""
+        """Change what is given; of `settings` the given keys, and `(None,)` takes the reranker away.
+
+        Older versions become outdated where the profile changes.
+        """
         record = await self._workspaces.get(workspace_id, for_update=True)
         workspace = record.row
         refuse_deleting(workspace)
@@ -92,6 +103,9 @@ class WorkspaceService:
             check_policy(merged.routing, workspace.engines)
             workspace.settings = merged.model_dump(mode="json")
             workspace.index_profile_hash = profile_of(record, merged).hash
+        if rerank_model is not None:
+            workspace.rerank_profile_id = await self._rerank_id(rerank_model[0])
+            record = replace(record, rerank_model=rerank_model[0])
         workspace.updated_at = func.now()
         try:
             await self._session.flush()
@@ -99,6 +113,9 @@ class WorkspaceService:
             raise _exists(name or workspace.name) from None
         await self._session.refresh(workspace)
         return record
+
+    async def _rerank_id(self, name: str | None) -> UUID | None:
+        return await self._workspaces.model_id(name, "rerank") if name is not None else None
 
     async def delete(self, workspace_id: UUID) -> WorkspaceRecord:
         """Mark for removal: it refuses all work from now on, and its rows go in the background."""

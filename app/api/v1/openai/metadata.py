@@ -51,6 +51,7 @@ def _usage(searching: UsageMeter, writing: Writing) -> Usage:
     return Usage(
         model_calls=sum(meter.calls for meter in meters),
         embedding_calls=sum(meter.embedding_calls for meter in meters),
+        rerank_calls=sum(meter.rerank_calls for meter in meters),
         tokens_in=sum(meter.tokens_in for meter in meters),
         tokens_out=sum(meter.tokens_out for meter in meters),
         estimated_calls=sum(meter.estimated_calls for meter in meters),

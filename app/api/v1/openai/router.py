@@ -22,19 +22,14 @@ from app.api.v1.openai.schemas import (
     TokenUsage,
 )
 from app.api.v1.openai.streaming import Chunks, unix_time, while_connected
+from app.api.v1.queries.router import QUERY_ERRORS
 from app.api.v1.queries.schemas import Citation, Query
 from app.bootstrap import Container
 from app.domain.answering.errors import ChatModelMissing, ModelNameUnknown
 from app.domain.answering.names import ModelName, NamedWorkspace, all_names, find_name
 from app.domain.answering.repository import NamedWorkspaces
 from app.domain.answering.service import AnswerService, Writing
-from app.domain.limits.errors import QuotaExceeded
-from app.domain.queries.errors import BudgetsNotUsed, KeywordsNotUsed
 from app.domain.tenants.records import Caller
-from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
-from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
-from app.retrieval.contract import EngineOff
-from app.retrieval.routing import NoModeFits
 
 router = APIRouter(prefix="/v1/openai", tags=["openai"])
 
@@ -67,9 +62,7 @@ async def read_openai_model(model: str, caller: ReaderCaller, container: Contain
     responses={
         200: STREAM,
         **openai_problems(
-            ModelNameUnknown, UnsupportedParameter, ChatModelMissing, WorkspaceNotFound, WorkspaceDeleting, EngineOff,
-            KeywordsNotUsed, BudgetsNotUsed, NoModeFits, QuotaExceeded, ModelRejected, ModelRefused, EmbeddingMismatch,
-            ModelUnavailable,
+            ModelNameUnknown, UnsupportedParameter, ChatModelMissing, *QUERY_ERRORS
         ),
     },
 )  # fmt: skip

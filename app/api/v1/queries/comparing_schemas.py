@@ -133,7 +133,8 @@ _ANSWER: dict[str, Any] = {
     "id": "6a2f0c0e-2d0e-4f57-8f0c-5f4f8c0f6f01", "mode": "baseline", "routing": None, "added_terms": [],
     "context_tokens": 62, "passages": [_PASSAGE], "entities": 0, "relations": 0, "timings_ms": {"total": 21.4},
     "usage": {
-        "model_calls": 0, "embedding_calls": 1, "tokens_in": 14, "tokens_out": 0, "estimated_calls": 0, "cost": None,
+        "model_calls": 0, "embedding_calls": 1, "rerank_calls": 0, "tokens_in": 14, "tokens_out": 0, "estimated_calls": 0,
+        "cost": None,
     },
     "notes": [],
 }  # fmt: skip

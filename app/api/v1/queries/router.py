@@ -9,10 +9,32 @@ from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.limits.errors import QuotaExceeded
 from app.domain.queries.errors import BudgetsNotUsed, ChatModelMissing, KeywordsNotUsed
 from app.domain.queries.filters import FieldNotDeclared, FilterMismatch
+from app.domain.queries.reranking import RerankModelMissing
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.errors import AppError
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineOff, UnknownMode
 from app.retrieval.routing import NoModeFits
+
+# Of whatever asks a workspace.
+QUERY_ERRORS: tuple[type[AppError], ...] = (
+    WorkspaceNotFound,
+    WorkspaceDeleting,
+    EngineOff,
+    UnknownMode,
+    KeywordsNotUsed,
+    BudgetsNotUsed,
+    FieldNotDeclared,
+    FilterMismatch,
+    NoModeFits,
+    ChatModelMissing,
+    RerankModelMissing,
+    QuotaExceeded,
+    ModelRejected,
+    ModelRefused,
+    EmbeddingMismatch,
+    ModelUnavailable,
+)
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"])
 
@@ -22,23 +44,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
     summary="Ask a question",
     openapi_extra=READS_ONLY,
     response_model=QueryAnswer,
-    responses=problems(
-        WorkspaceNotFound,
-        WorkspaceDeleting,
-        EngineOff,
-        UnknownMode,
-        KeywordsNotUsed,
-        BudgetsNotUsed,
-        FieldNotDeclared,
-        FilterMismatch,
-        NoModeFits,
-        ChatModelMissing,
-        QuotaExceeded,
-        ModelRejected,
-        ModelRefused,
-        EmbeddingMismatch,
-        ModelUnavailable,
-    ),
+    responses=problems(*QUERY_ERRORS),
 )
 async def ask(workspace_id: WorkspaceDep, query: Query, caller: ReaderCaller, container: ContainerDep) -> Response:
     """Brings back ranked evidence with citations, and the same as a context within the token budgets. The mode is the

@@ -75,6 +75,10 @@ class Query(Body):
         default=False, description="Also use documents of which the engine has indexed a part only."
     )
 
+    rerank: bool | None = Field(
+        default=None, description="Whether the workspace's `rerank_model` orders the passages; null: where it has one."
+    )
+
     preset: Literal["showcase"] | None = Field(
         default=None, description="Lazy modes: the budgets of the project that lazy retrieval comes from."
     )
@@ -199,6 +203,7 @@ class Usage(BaseModel):
 
     model_calls: int = Field(description="Calls of chat models.")
     embedding_calls: int
+    rerank_calls: int
     tokens_in: int
     tokens_out: int
     estimated_calls: int = Field(description="Calls whose tokens were counted here, for the provider did not say.")
@@ -209,6 +214,7 @@ class Usage(BaseModel):
         return cls(
             model_calls=usage.calls,
             embedding_calls=usage.embedding_calls,
+            rerank_calls=usage.rerank_calls,
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             estimated_calls=usage.estimated_calls,
@@ -301,6 +307,7 @@ QueryAnswer.model_config["json_schema_extra"] = {
             "usage": {
                 "model_calls": 0,
                 "embedding_calls": 1,
+                "rerank_calls": 0,
                 "tokens_in": 14,
                 "tokens_out": 0,
                 "estimated_calls": 0,

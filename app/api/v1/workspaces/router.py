@@ -75,6 +75,7 @@ async def create_workspace(
             settings=wanted.settings,
             embedding_model=wanted.embedding_model,
             chat_model=wanted.chat_model,
+            rerank_model=wanted.rerank_model,
         )
     )
     response.headers["Location"] = f"/v1/workspaces/{record.row.id}"
@@ -106,7 +107,7 @@ async def read_workspace(workspace_id: WorkspaceDep, _: ReaderCaller, session: T
     "/{workspace_id}",
     summary="Change a workspace",
     responses=problems(
-        RoleRequired, WorkspaceNotFound, WorkspaceExists, WorkspaceDeleting, UnknownMode,
+        RoleRequired, WorkspaceNotFound, WorkspaceExists, WorkspaceDeleting, UnknownMode, UnknownModel,
         ModeNeedsEngine, NoModeFits,
     ),
 )  # fmt: skip
@@ -115,8 +116,9 @@ async def update_workspace(
 ) -> WorkspaceRead:
     """Settings that decide how documents are indexed leave the documents there are `outdated`, until a reindex."""
     record = await service.update(
-        workspace_id, name=wanted.name, default_mode=wanted.default_mode, settings=wanted.given_settings()
-    )
+        workspace_id, name=wanted.name, default_mode=wanted.default_mode, settings=wanted.given_settings(),
+        rerank_model=(wanted.rerank_model,) if "rerank_model" in wanted.model_fields_set else None,
+    )  # fmt: skip
     return WorkspaceRead.of(record)
 
 

@@ -22,6 +22,7 @@ EXAMPLE: dict[str, Any] = {
     "settings": WorkspaceSettings().model_dump(mode="json"),
     "embedding_model": "offline-use",
     "chat_model": "offline-extractor",
+    "rerank_model": None,
     "status": "active",
     "created_at": "2026-11-30T13:00:00Z",
     "updated_at": "2026-11-30T13:00:00Z",
@@ -66,6 +67,7 @@ class WorkspaceCreate(Body):
     settings: WorkspaceSettings = WorkspaceSettings()
     embedding_model: str | None = Field(default=None, max_length=200, description="A model of `GET /v1/models`.")
     chat_model: str | None = Field(default=None, max_length=200, description="A model of `GET /v1/models`.")
+    rerank_model: str | None = Field(default=None, max_length=200, description="A model of `GET /v1/models`.")
 
     @model_validator(mode="after")
     def _refuse_a_store_without_a_graph(self) -> Self:
@@ -84,6 +86,7 @@ class WorkspaceUpdate(Body):
     name: Name | None = None
     default_mode: str | None = Field(default=None, max_length=40)
     settings: WorkspaceSettings | None = None
+    rerank_model: str | None = Field(default=None, max_length=200, description="null takes it away.")
 
     def given_settings(self) -> dict[str, Any] | None:
         return None if self.settings is None else self.settings.model_dump(mode="json", exclude_unset=True)
@@ -102,6 +105,7 @@ class WorkspaceRead(BaseModel):
     settings: WorkspaceSettings
     embedding_model: str
     chat_model: str | None
+    rerank_model: str | None
     status: Literal["active", "deleting"]
     created_at: datetime
     updated_at: datetime
@@ -114,6 +118,7 @@ class WorkspaceRead(BaseModel):
                 **{name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)},
                 "embedding_model": record.embedding_model,
                 "chat_model": record.chat_model,
+                "rerank_model": record.rerank_model,
             }
         )
 
