@@ -72,6 +72,10 @@ bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1
 	@$(BIN)/python -m bench.lazy $(if $(SIZES),--sizes $(SIZES)) $(if $(DATA),--data "$(DATA)") \
 		$(if $(filter 0,$(WRITE)),,--write docs/bench-lazy.md)
 
+bench-load: setup ## 64 clients over 20 workspaces while documents come and go; writes docs/bench-load.md (CLIENTS= PAUSE= SECONDS= DOCUMENTS=)
+	@$(BIN)/python -m bench.load $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(PAUSE),--pause $(PAUSE)) \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) --write docs/bench-load.md
+
 bench-tenants: setup ## what a tenant pays for the others: the same requests beside one and beside many (TENANTS=200 WORKSPACES=10)
 	@$(BIN)/python -m bench.tenants $(if $(TENANTS),--tenants $(TENANTS)) $(if $(WORKSPACES),--workspaces $(WORKSPACES))
 

@@ -27,6 +27,7 @@ class Installation:
     api_url: str
     owner_url: str
     keys: tuple[str, str]
+    api_pid: int
 
     def client(self, key: str) -> httpx.Client:
         return httpx.Client(base_url=f"{self.api_url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=120)
@@ -54,11 +55,11 @@ def installation(name: str) -> Iterator[Installation]:
                 "TRELLIS_BLOB_URL": f"file://{folder / 'blobs'}",
             },
         )
-        processes.start_api()
+        api = processes.start_api()
         processes.start_worker()
         processes.start_beat()
         processes.wait_until_ready()
-        yield Installation(processes.api_url, urls.owner, keys)
+        yield Installation(processes.api_url, urls.owner, keys, api.process.pid)
     finally:
         if processes is not None:
             processes.stop()
