@@ -27,7 +27,10 @@ SELECT (SELECT count(*) FROM index_states WHERE state IN ('queued', 'running') O
      + (SELECT count(*) FROM documents WHERE deleting_at IS NOT NULL)
      + (SELECT count(*) FROM workspace_leases WHERE owner IS NOT NULL)
      + (SELECT count(*) FROM webhook_deliveries WHERE state = 'pending')
-     + (SELECT count(*) FROM versions old JOIN versions v ON v.document_id = old.document_id AND v.ordinal > old.ordinal)
+     + (SELECT count(*) FROM versions old JOIN versions v ON v.document_id = old.document_id AND v.ordinal > old.ordinal
+         -- The old content answers until the new one is ready, and that may have failed for now.
+         WHERE NOT EXISTS (SELECT 1 FROM index_states s WHERE s.version_id = v.id
+                                 AND s.state IN ('partial', 'failed', 'cancelled')))
        AS open,
        (SELECT sum(attempts) FROM index_states) AS attempts,
        (SELECT count(*) FROM chunks WHERE state <> 'pending') AS chunks,
@@ -35,10 +38,13 @@ SELECT (SELECT count(*) FROM index_states WHERE state IN ('queued', 'running') O
        (SELECT sum(epoch) FROM workspace_leases) AS epochs"""
 
 UNFINISHED = """
-SELECT d.filename, s.engine, s.state, s.stage, s.attempts, s.cleanliness, s.error_code, s.lease_expires_at,
-       s.changed_at, d.deleting_at
+SELECT jsonb_build_object('file', d.filename, 'version', v.ordinal, 'of', max(v.ordinal) OVER (PARTITION BY d.id),
+                          'deleting', d.deleting_at) || to_jsonb(s) AS what
   FROM index_states s JOIN versions v ON v.id = s.version_id JOIN documents d ON d.id = v.document_id
- WHERE s.state IN ('queued', 'running') OR s.cleanliness <> 'clean' OR d.deleting_at IS NOT NULL"""
+ WHERE s.state <> 'ready' OR s.cleanliness <> 'clean' OR d.deleting_at IS NOT NULL
+    OR EXISTS (SELECT 1 FROM versions other WHERE other.document_id = d.id AND other.id <> v.id)
+UNION ALL SELECT to_jsonb(l) FROM workspace_leases l WHERE owner IS NOT NULL
+UNION ALL SELECT to_jsonb(w) - 'body' FROM webhook_deliveries w WHERE state = 'pending'"""
 
 
 class Failed(AssertionError):
@@ -172,7 +178,7 @@ async def _settle(user: User, say: Say) -> Counter[str]:
             told_at = now
             say(f"open: {row['open']}, attempts: {row['attempts']}, chunks done: {row['chunks']}")
         if now - moved_at > STALL_SECONDS:
-            rows = "\n".join(str(dict(row)) for row in await stack.fetch(UNFINISHED))
+            rows = "\n".join(row["what"] for row in await stack.fetch(UNFINISHED))
             raise Failed(f"nothing has moved for {STALL_SECONDS} s:\n{rows}")
         stack.processes.check()
         await asyncio.sleep(0.5)
