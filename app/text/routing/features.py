@@ -18,6 +18,7 @@ MAX_CHARS: Final = 2_000  # the form of a question stands at its beginning and i
 _FIRST_WORD_CHARS: Final = 5  # a question word at the beginning opens no clause
 _GAP: Final = r"\b.{0,60}?\b"
 _UNSPACED: Final = (Script.CJK, Script.UNSPACED)
+_WORD: Final = re.compile(r"\w+")
 # German relative clauses begin with an article behind a comma.
 _ARTICLE_CLAUSE: Final = re.compile(r",\s*(?:in|aus|von|mit|bei|an|auf|für)?\s*(?:der|die|das|dem|den)\b")
 
@@ -68,7 +69,7 @@ _BIAS: Final[Mapping[QuestionKind, float]] = {
 _POINTS: Final[Mapping[QuestionKind, Mapping[str, tuple[float, int]]]] = {
     QuestionKind.FACT: {"numbers": (0.2, 1), "identifiers": (0.3, 1)},
     QuestionKind.RELATION: {"relates": (1.5, 2), "names": (0.1, 3)},
-    QuestionKind.MULTI_HOP: {"clauses": (1.3, 2), "roles": (0.8, 1), "genitives": (0.4, 3), "terms": (0.08, 10)},
+    QuestionKind.MULTI_HOP: {"clauses": (1.3, 2), "roles": (0.9, 1), "genitives": (0.4, 3), "terms": (0.08, 10)},
     QuestionKind.COMPARISON: {"compares": (2.5, 2), "names": (0.05, 2)},
     QuestionKind.CORPUS_WIDE: {
         "surveys": (2.0, 2),
@@ -122,23 +123,56 @@ def _is_part(concept: Concept, others: Iterable[Concept]) -> bool:
     return any(len(other.normal) > len(concept.normal) and own < set(other.normal.split()) for other in others)
 
 
+@dataclass(frozen=True)
+class _CueTable:
+    """Cues in the forms in which each is found fast: most are one word, and a question has few words."""
+
+    words: frozenset[str]
+    prefixes: frozenset[str]
+    prefix_lengths: tuple[int, ...]
+    phrases: tuple[tuple[str, re.Pattern[str]], ...]  # with the begin of the first word
+    pieces: tuple[str, ...]  # of scripts without spaces
+
+    @classmethod
+    def of(cls, cues: Iterable[str]) -> "_CueTable":
+        """Also as people write them who leave the accents out."""
+        plain = {cue for cue in cues if script_of(cue) not in _UNSPACED}
+        forms = plain | {normalise(cue.replace("*", "§")).replace("§", "*") for cue in plain}
+        single = {form for form in forms if re.fullmatch(r"\w+\*?", form)}
+        prefixes = frozenset(form[:-1] for form in single if form.endswith("*"))
+        return cls(
+            words=frozenset(form for form in single if not form.endswith("*")),
+            prefixes=prefixes,
+            prefix_lengths=tuple(sorted({len(prefix) for prefix in prefixes})),
+            phrases=tuple(
+                (form.split()[0].rstrip("*"), re.compile(_expression(form), re.DOTALL))
+                for form in sorted(forms - single)
+                if form
+            ),
+            pieces=tuple(sorted(cue for cue in cues if script_of(cue) in _UNSPACED)),
+        )
+
+    def count(self, text: str) -> int:
+        """How many of the words of `text` are cues, and how many phrases are in it."""
+        words = _WORD.findall(text)
+        found = sum(
+            word in self.words or any(word[:length] in self.prefixes for length in self.prefix_lengths)
+            for word in words
+        )
+        found += sum(first in text and pattern.search(text) is not None for first, pattern in self.phrases)
+        return found + sum(piece in text for piece in self.pieces)
+
+
 def _count(cues: Cues, languages: Iterable[str], text: str) -> int:
-    """How often one of the cues stands in the text; one that several languages have counts once."""
-    found = tuple(dict.fromkeys(cue for language in languages for cue in cues[language]))
-    return len(_pattern(found).findall(text)) if found else 0
+    return _table(tuple(dict.fromkeys(cue for language in languages for cue in cues[language]))).count(text)
 
 
 @cache
-def _pattern(cues: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the cues, the longest first; also as people write it who leave the accents out."""
-    forms = {form for cue in cues for form in (cue, normalise(cue.replace("*", "")) + "*" * cue.endswith("*"))}
-    ordered = sorted(filter(None, forms), key=lambda form: (-len(form), form))
-    return re.compile("|".join(map(_expression, ordered)), re.DOTALL)
+def _table(cues: tuple[str, ...]) -> _CueTable:
+    return _CueTable.of(cues)
 
 
 def _expression(cue: str) -> str:
-    if script_of(cue) in _UNSPACED:
-        return re.escape(cue)
     parts = [
         _GAP if word == ".." else re.escape(word.removesuffix("*")) + (r"\w*" if word.endswith("*") else "")
         for word in cue.split()
