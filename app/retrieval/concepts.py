@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.retrieval.contract import EngineWorkspace, PassageEvidence
+from app.retrieval.filters import NO_FILTER, EvidenceFilter
 
 MAX_NODES = 100
 MAX_EDGES = 400
@@ -52,6 +53,8 @@ class ConceptGraph:
 class ConceptGraphs(Protocol):
     """Finds the neighbourhood of a question in the concept graph; only trusted versions are used."""
 
-    async def neighbourhood(self, workspace: EngineWorkspace, query: str, *, nodes: int) -> ConceptGraph:
-        """At most `nodes` concepts, up to `MAX_NODES`."""
+    async def neighbourhood(
+        self, workspace: EngineWorkspace, query: str, *, nodes: int, within: EvidenceFilter = NO_FILTER
+    ) -> ConceptGraph:
+        """At most `nodes` concepts, up to `MAX_NODES`, of passages that meet the filter."""
         ...

@@ -71,7 +71,7 @@ async def expand(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan
     if plan.question.expand == "none":
         return Expansion(given)
     if plan.question.expand == "cooccurrence":
-        found = Expansion(await _cooccurring(concepts, workspace, plan.question.query))
+        found = Expansion(await _cooccurring(concepts, workspace, plan))
     else:
         if workspace.chat is None:
             raise ChatModelMissing("`expand: llm` needs a chat model, and this workspace has none.")
@@ -80,8 +80,9 @@ async def expand(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan
     return replace(found, terms=(*given, *(term for term in found.terms if normalise(term.term) not in known)))
 
 
-async def _cooccurring(concepts: ConceptGraphs, workspace: EngineWorkspace, query: str) -> tuple[AddedTerm, ...]:
-    graph = await concepts.neighbourhood(workspace, query, nodes=4 * MAX_ADDED)
+async def _cooccurring(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan) -> tuple[AddedTerm, ...]:
+    query = plan.question.query
+    graph = await concepts.neighbourhood(workspace, query, nodes=4 * MAX_ADDED, within=plan.filter)
     labels = (node.label for node in graph.nodes if not node.in_question)
     return tuple(AddedTerm(label, "cooccurrence") for label in _new_terms(labels, query))
 

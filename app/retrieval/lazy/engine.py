@@ -14,6 +14,7 @@ from app.providers.contract import Vectors
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.concepts import MAX_NODES, ConceptGraph
 from app.retrieval.contract import EngineWorkspace, PassageEvidence, SearchRequest, SearchResult, WorkspaceRef
+from app.retrieval.filters import NO_FILTER, EvidenceFilter
 from app.retrieval.lazy.budgets import flavour_of
 from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
 from app.retrieval.lazy.explanation import Trail, explain, sources_of
@@ -80,10 +81,12 @@ class LazySearch:
             found, stage_ms={"cache": _milliseconds_since(started)}, details={**found.details, "cache": cache}
         )
 
-    async def neighbourhood(self, workspace: EngineWorkspace, query: str, *, nodes: int) -> ConceptGraph:
+    async def neighbourhood(
+        self, workspace: EngineWorkspace, query: str, *, nodes: int, within: EvidenceFilter = NO_FILTER
+    ) -> ConceptGraph:
         """The concepts that the best passages for a question hold and that lead on from there."""
         flavour = replace(FLAVOURS[DEFAULT_FLAVOUR], concepts=min(nodes, MAX_NODES))
-        request = SearchRequest(query, DEFAULT_FLAVOUR)
+        request = SearchRequest(query, DEFAULT_FLAVOUR, filter=within)
         vector = (await workspace.embedding.embed([query], role="query"))[0]
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
             legs = await _search_legs(session, workspace, request, vector, Stopwatch())
