@@ -96,7 +96,7 @@ def _upload(client: httpx.Client, workspace: str) -> dict[str, str]:
     for row in _rows("documents.jsonl"):
         body = {"text": row["text"], "title": row["title"]}
         made = client.post(f"/workspaces/{workspace}/documents", json=body).raise_for_status().json()
-        labels[made["id"]] = row["id"]
+        labels[made["documents"][0]["id"]] = row["id"]
     deadline = time.monotonic() + PATIENCE_SECONDS
     for document_id in labels:
         status = ""
