@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 from pydantic import SecretStr
@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from app.db.session import Database
-from app.domain.models.check import Verdict, check_model
 from app.domain.models.service import ModelProfiles, NewProfile
 from app.providers.contract import ModelProfile, ModelRole, Provider
-from app.providers.factory import ModelFactory
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.domain.models.check import Verdict
 
 model_commands = typer.Typer(no_args_is_help=True, help="Register, list and try models.")
 Result = TypeVar("Result")
@@ -130,7 +131,11 @@ async def _with_profiles(settings: Settings, use: Callable[[ModelProfiles], Awai
         await database.close()
 
 
-async def _try(settings: Settings, profile: ModelProfile) -> list[Verdict]:
+async def _try(settings: Settings, profile: ModelProfile) -> "list[Verdict]":
+    # The client libraries of providers take a second to import, and no other command needs them.
+    from app.domain.models.check import check_model  # noqa: PLC0415
+    from app.providers.factory import ModelFactory  # noqa: PLC0415
+
     redis = Redis.from_url(settings.redis_url.get_secret_value(), socket_timeout=5, socket_connect_timeout=3)
     factory = ModelFactory(redis)
     try:

@@ -8,7 +8,6 @@ from redis.exceptions import RedisError
 from rich.console import Console
 from rich.table import Column, Table
 
-from app.bootstrap import open_worker
 from app.domain.ingestion.sweeper import SweepReport
 from app.errors import Unavailable
 from app.logs import configure_logging
@@ -41,6 +40,8 @@ def sweep(
 
 
 async def _sweep(is_dry_run: bool, only_stale: bool) -> list[SweepReport]:
+    from app.bootstrap import open_worker  # noqa: PLC0415 - the engines take seconds to import, and no other command needs them
+
     settings = Settings()
     configure_logging(settings)  # to stderr: what is printed is the table alone
     async with open_worker(settings) as worker:

@@ -3,19 +3,20 @@
 import asyncio
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from app.bootstrap import open_container
 from app.cli.operator import as_operator
 from app.db.base import TenantId, WorkspaceId
-from app.domain.ingestion.moving import DRAIN_SECONDS, Moved
 from app.logs import configure_logging
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.domain.ingestion.moving import Moved
 
 workspace_commands = typer.Typer(no_args_is_help=True, help="Look after workspaces.")
 
@@ -37,7 +38,7 @@ def migrate_graph(
     to: Annotated[Store, typer.Option(help="Where the graph goes.")],
     drain_seconds: Annotated[
         float, typer.Option(help="How long the old store is kept for queries that are under way.", min=0)
-    ] = DRAIN_SECONDS,
+    ] = 30,
 ) -> None:
     """Move a workspace's graph while it is asked and written; broken off, it goes on when it is called again."""
     tenant_id = as_operator(lambda tenants: tenants.get_tenant(tenant)).id
@@ -49,7 +50,9 @@ def migrate_graph(
     )
 
 
-async def _migrate(tenant_id: UUID, workspace_id: UUID, to: Store, drain_seconds: float) -> Moved:
+async def _migrate(tenant_id: UUID, workspace_id: UUID, to: Store, drain_seconds: float) -> "Moved":
+    from app.bootstrap import open_container  # noqa: PLC0415 - the engines take seconds to import, and no other command needs them
+
     settings = Settings()
     configure_logging(settings)
     async with open_container(settings) as container:
@@ -78,6 +81,8 @@ def check(
 async def _check(
     tenant_id: TenantId, workspace_id: WorkspaceId, is_mended: bool
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    from app.bootstrap import open_container  # noqa: PLC0415 - the engines take seconds to import, and no other command needs them
+
     settings = Settings()
     configure_logging(settings)  # to stderr: what is printed is the table alone
     async with open_container(settings) as container:

@@ -20,8 +20,6 @@ from app.retrieval.contract import EngineWorkspace, GraphMoves, GraphStoreName, 
 PASSES = 5
 SMALL = 500
 LEASE_WAIT_SECONDS = 120.0
-# A query that began before the switch still reads the old store.
-DRAIN_SECONDS = 30.0
 
 Say = Callable[[str], None]
 
@@ -57,9 +55,12 @@ class GraphMove:
         to: GraphStoreName,
         say: Say,
         *,
-        drain_seconds: float = DRAIN_SECONDS,
+        drain_seconds: float,
     ) -> Moved:
-        """Raises WorkspaceNotFound, WorkspaceDeleting, GraphStoreUnavailable, WorkspaceBusy or a conflict of the copy."""
+        """The old store is kept for `drain_seconds`: queries that began before the switch still read it.
+
+        Raises WorkspaceNotFound, WorkspaceDeleting, GraphStoreUnavailable, WorkspaceBusy or a conflict of the copy.
+        """
         await self._stores.require_available(to)
         async with self._alone(workspace_id):
             workspace = await self._open(tenant_id, workspace_id)
