@@ -8,6 +8,7 @@ AppError
 ├── Invalid           the request or the document can never work as it is
 │   └── UnsupportedMediaType, TooLarge
 ├── LimitExceeded     a rate or quota stands in the way
+├── TimedOut          the caller's own time limit was too short
 ├── Unavailable       something we depend on is not there now; retrying may help
 └── UpstreamRefused   something we depend on answered, and never with what we need; the caller is not to blame
 
@@ -68,6 +69,11 @@ class TooLarge(Invalid):
 class LimitExceeded(AppError):
     code = "limit_exceeded"
     title = "Limit exceeded"
+
+
+class TimedOut(AppError):
+    code = "timed_out"
+    title = "Not done in time"
 
 
 class Unavailable(AppError):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Metric, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -19,6 +19,21 @@ SWEEP_HANDLED = Counter("trellis_sweep_handled", "What a sweep sent again or rem
 UPKEEP_RUNS = Counter(
     "trellis_upkeep_runs", "What beat asked for: `done`, or `skipped` for something was away.", ["task", "outcome"]
 )
+# From an answer out of memory to a slow model; a goal for answers without a model lies at 0.25.
+QUERY_BUCKETS = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+QUERY_SECONDS = Histogram("trellis_query_seconds", "Queries that were answered.", ["mode"], buckets=QUERY_BUCKETS)
+QUERY_STAGE_SECONDS = Histogram(
+    "trellis_query_stage_seconds", "Stages of those queries, the legs of their search included.", ["mode", "stage"],
+    buckets=QUERY_BUCKETS,
+)  # fmt: skip
+QUERY_STATEMENTS = Counter("trellis_query_statements", "SQL statements of queries.", ["mode"])
+QUERY_MODEL_CALLS = Counter("trellis_query_model_calls", "Calls of models for queries.", ["mode", "kind"])
+QUERY_TOKENS = Counter("trellis_query_tokens", "Tokens of these calls.", ["mode", "direction"])
+QUERY_LEGS_MISSING = Counter("trellis_query_legs_missing", "Legs that were given up for a deadline.", ["mode", "leg"])
+COUNTERS = (
+    SWEEP_FOUND, SWEEP_HANDLED, UPKEEP_RUNS, QUERY_STATEMENTS, QUERY_MODEL_CALLS, QUERY_TOKENS, QUERY_LEGS_MISSING,
+)  # fmt: skip
+HISTOGRAMS = (QUERY_SECONDS, QUERY_STAGE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,30 @@ def count_sweep(found: Mapping[str, int], handled: Mapping[str, int]) -> None:
             counter.labels(kind).inc(count)
 
 
+def observe_query(
+    mode: str,
+    stages_ms: Mapping[str, float],
+    *,
+    statements: int,
+    calls: Mapping[str, int],
+    tokens: Mapping[str, int],
+    missing_legs: Iterable[str],
+) -> None:
+    """One answered query. `stages_ms` holds `total`; `calls` are by kind of model, `tokens` by direction."""
+    for stage, milliseconds in stages_ms.items():
+        if stage == "total":
+            QUERY_SECONDS.labels(mode).observe(milliseconds / 1000)
+        else:
+            QUERY_STAGE_SECONDS.labels(mode, stage).observe(milliseconds / 1000)
+    QUERY_STATEMENTS.labels(mode).inc(statements)
+    for kind, count in calls.items():
+        QUERY_MODEL_CALLS.labels(mode, kind).inc(count)
+    for direction, count in tokens.items():
+        QUERY_TOKENS.labels(mode, direction).inc(count)
+    for leg in missing_legs:
+        QUERY_LEGS_MISSING.labels(mode, leg).inc()
+
+
 class _Standing:
     """What `generate_latest` asks for, of figures."""
 
@@ -84,7 +123,9 @@ def exposition(figures: Mapping[Figure, Values]) -> bytes:
 
 def declared() -> Iterable[tuple[str, str, Sequence[str]]]:
     """(name, type, labels) of each metric of ours, as Prometheus knows them."""
-    for counter in (SWEEP_FOUND, SWEEP_HANDLED, UPKEEP_RUNS):
+    for counter in COUNTERS:
         yield f"{counter._name}_total", "counter", counter._labelnames
+    for histogram in HISTOGRAMS:
+        yield histogram._name, "histogram", histogram._labelnames
     for figure in FIGURES:
         yield figure.name, "gauge", figure.labels

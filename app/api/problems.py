@@ -29,6 +29,7 @@ from app.errors import (
     Invalid,
     LimitExceeded,
     NotFound,
+    TimedOut,
     TooLarge,
     Unauthenticated,
     Unavailable,
@@ -51,6 +52,7 @@ STATUSES: dict[type[AppError], int] = {
     LimitExceeded: 429,
     UpstreamRefused: 502,
     Unavailable: 503,
+    TimedOut: 504,
 }
 # What statements raise through SQLAlchemy, and connecting past it; `is_disconnect` knows which of them say "away".
 DATABASE_ERRORS = (

@@ -7,6 +7,7 @@ for the runtime role, sees only what belongs to nobody and what the schema's SEC
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -16,10 +17,11 @@ from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
-from sqlalchemy.orm import Session, SessionTransaction
+from sqlalchemy.orm import ORMExecuteState, Session, SessionTransaction
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from app.db.acting import audit_setting
+from app.db.counting import note_statement
 
 PING_AFTER_SECONDS = 10.0
 
@@ -62,6 +64,10 @@ def is_disconnect(error: BaseException) -> bool:
     )
 
 
+class StatementTimedOut(Exception):
+    """A statement was ended by the limit of `TenantSession.limited`, or not begun for it was over."""
+
+
 def is_lock_timeout(error: BaseException) -> bool:
     """Whether a statement gave up because another transaction held its row for longer than `lock_timeout`."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) == "55P03"
@@ -90,6 +96,8 @@ def _literal(value: str) -> str:
     return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
 
 
+LIMIT = text("SELECT set_config('statement_timeout', :limit, true)")
+QUERY_CANCELED = "57014"
 SHARE = text("SELECT pg_export_snapshot()")
 
 
@@ -109,6 +117,12 @@ def _set_tenant(session: Session, transaction: SessionTransaction, connection: C
     pooled.entering = _entering(settings)
     if session.info.get("shares"):
         session.info["snapshot"] = connection.execute(SHARE).scalar_one()
+
+
+@event.listens_for(_TenantSyncSession, "do_orm_execute")
+def _refuse_late(state: ORMExecuteState) -> None:
+    if state.session.info.get("ends_at", inf) <= monotonic():
+        raise StatementTimedOut
 
 
 def _check_at_checkout(engine: AsyncEngine) -> None:
@@ -136,6 +150,10 @@ def _check_at_checkout(engine: AsyncEngine) -> None:
             raise DisconnectionError("the connection does not answer") from error
 
 
+def _count(*_: Any) -> None:
+    note_statement()
+
+
 class SystemSession(AsyncSession):
     """A session without a tenant."""
 
@@ -160,6 +178,26 @@ class TenantSession(SystemSession):
         """The name by which other transactions can see what this one sees; of a session of `Database.snapshot` only."""
         name: str = self.info["snapshot"]
         return name
+
+    @asynccontextmanager
+    async def limited(self, seconds: float) -> AsyncIterator[None]:
+        """Statements inside are ended by the server after `seconds` each, and none begins later than that.
+
+        Raises StatementTimedOut: what was done inside is taken back, and the transaction goes on.
+        """
+        limit = max(1, int(seconds * 1000))
+        try:
+            async with self.begin_nested():
+                await self.execute(LIMIT, {"limit": str(limit)})
+                self.info["ends_at"] = monotonic() + seconds
+                try:
+                    yield
+                finally:
+                    del self.info["ends_at"]
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == QUERY_CANCELED:
+                raise StatementTimedOut from error
+            raise
 
 
 class Database:
@@ -198,6 +236,7 @@ class Database:
             },
         )
         _check_at_checkout(self.engine)
+        event.listen(self.engine.sync_engine, "before_cursor_execute", _count)
         self._alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reading = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._publish = publish

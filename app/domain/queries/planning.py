@@ -33,6 +33,7 @@ class Question:
     keywords: Keywords | Literal["llm"] | None
     include_partial: bool
     rerank: bool | None = None
+    timeout_ms: int | None = None
     budgets: LazyBudgets = NO_BUDGETS
     filter: GivenFilter = NOT_FILTERED
     expand: Expand = "none"

@@ -14,6 +14,7 @@ from app.errors import AppError, Conflict
 from app.providers.contract import RerankModel
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.contract import LAZY_MODES, PassageEvidence, SearchRequest, SearchResult, Source
+from app.retrieval.deadline import give_up, time_left
 from app.retrieval.lazy.budgets import flavour_of
 
 CANDIDATES: Final = 50
@@ -54,9 +55,7 @@ class Reranking:
         self._clock = clock
         self._paused_until: dict[UUID, float] = {}
 
-    async def apply(
-        self, model: RerankModel, request: SearchRequest, found: SearchResult, *, seconds_left: float | None = None
-    ) -> Reranked:
+    async def apply(self, model: RerankModel, request: SearchRequest, found: SearchResult) -> Reranked:
         """`found` for `widened(request)`, cut to what `request` asks for."""
         name, wanted = model.profile.name, returned_by(request)
         cut = replace(found, passages=found.passages[:wanted])
@@ -64,12 +63,14 @@ class Reranking:
             return Reranked(cut, note=f"Not reranked: the reranker '{name}' has just failed.")
         if not found.passages:
             return Reranked(cut)
-        started = time.perf_counter()
+        started, left = time.perf_counter(), time_left()
         try:
-            limits = (self._timeout_seconds, seconds_left)
-            async with asyncio.timeout(min(limit for limit in limits if limit is not None)):
+            async with asyncio.timeout(self._timeout_seconds if left is None else min(self._timeout_seconds, left)):
                 ranked = await model.rerank(request.query, [_text(passage) for passage in found.passages], top_n=wanted)
         except (AppError, TimeoutError) as error:
+            if isinstance(error, TimeoutError) and left is not None and left < self._timeout_seconds:
+                give_up("rerank")
+                return Reranked(cut, _since(started))
             self._paused_until[model.profile.id] = self._clock() + PAUSE_SECONDS
             reason = error.reason if isinstance(error, AppError) else "too slow"
             return Reranked(cut, _since(started), f"Not reranked: the reranker '{name}' failed ({reason}).")

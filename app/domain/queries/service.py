@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
+from app.db.counting import counting_statements
 from app.db.session import Database
 from app.domain.limits.errors import quota_exceeded
 from app.domain.limits.repository import LimitsRepository, Standing
 from app.domain.queries.context import Budgets, RenderedContext, render_context
+from app.domain.queries.deadlines import answered_within, missing_legs
 from app.domain.queries.expansion import Expansion, RememberedEmbedding, expand
 from app.domain.queries.log import QueryLog
 from app.domain.queries.log_repository import LogEntry
@@ -20,10 +22,12 @@ from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
+from app.metrics import observe_query
 from app.providers.contract import EmbeddingModel, ModelProfile, RerankModel
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
 from app.retrieval.contract import MODES, EngineWorkspace, Search, SearchRequest, SearchResult
+from app.retrieval.deadline import leg
 from app.retrieval.registry import SearchRegistry
 from app.retrieval.routing import AUTO, Routing
 from app.text.tokens import count_again
@@ -42,6 +46,8 @@ class Answer:
     usage: UsageMeter
     cost: float | None
     notes: tuple[str, ...]
+    missing_legs: tuple[str, ...] = ()
+    statements: int = 0
 
     @property
     def mode(self) -> str:
@@ -79,9 +85,24 @@ class QueryService:
     ) -> Answer:
         """No transaction is open while a model is asked. `embedding` stands for the workspace's own.
 
+        What a leg of the search finds only after `timeout_ms` is not in the answer, which names such legs.
+
         Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed, NoModeFits,
-        ChatModelMissing, FieldNotDeclared, FilterMismatch, RerankModelMissing or QuotaExceeded.
+        ChatModelMissing, FieldNotDeclared, FilterMismatch, RerankModelMissing, QuotaExceeded or QueryDeadline.
         """
+        with counting_statements() as count:
+            async with answered_within(question.timeout_ms) as deadline:
+                record, answer = await self._answer(tenant_id, workspace_id, question, embedding)
+            missing = missing_legs(deadline)
+            late = (f"Not searched in time: {', '.join(missing)}.",) if missing else ()
+            answer = replace(answer, missing_legs=missing, notes=(*answer.notes, *late), statements=count.statements)
+        _observe(answer)
+        await self._log.note(record, _log_entry(answer, comparison_id))
+        return answer
+
+    async def _answer(
+        self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question, embedding: EmbeddingModel | None
+    ) -> tuple[WorkspaceRecord, Answer]:
         started = time.perf_counter()
         record, search, workspace, plan, reranker = await self._open(tenant_id, workspace_id, question)
         if embedding is not None or question.expand != "none":
@@ -92,7 +113,7 @@ class QueryService:
         cost = None
         with meter_usage() as meter:
             try:
-                expansion = await expand(self._concepts, workspace, plan)
+                expansion = await leg("expand", lambda: expand(self._concepts, workspace, plan), Expansion())
                 expanded = time.perf_counter()
                 found = await self._find(search, workspace, plan.request(expansion.terms), reranker)
             finally:
@@ -105,7 +126,7 @@ class QueryService:
         stages = {"open": opened - started, "render": ended - searched, "total": ended - started}
         if question.expand != "none":
             stages["expand"] = expanded - opened
-        answer = Answer(
+        return record, Answer(
             plan=plan,
             added_terms=expansion.terms,
             result=result,
@@ -116,8 +137,6 @@ class QueryService:
             cost=cost,
             notes=(*await self._notes(workspace, plan, result, context, expansion), *found.notes),
         )
-        await self._log.note(record, _log_entry(answer, comparison_id))
-        return answer
 
     async def _open(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question
@@ -137,7 +156,7 @@ class QueryService:
         return record, search, workspace, plan, await self._reranker(record, question, standing)
 
     async def _reranker(self, record: WorkspaceRecord, question: Question, standing: Standing) -> RerankModel | None:
-        """None where nothing is to be reranked. Raises RerankModelMissing or QuotaExceeded."""
+        """None where nothing is to be reranked. Raises RerankModelMissing, QuotaExceeded or QueryDeadline."""
         if question.rerank is False:
             return None
         reranker = await self._workspaces.reranker(record)
@@ -201,6 +220,18 @@ class QueryService:
                 f"Made with offline models ({', '.join(offline)}): rules and small shipped models, not a language model."
             )
         return tuple(notes)
+
+
+def _observe(answer: Answer) -> None:
+    usage = answer.usage
+    observe_query(
+        answer.mode,
+        answer.timings_ms,
+        statements=answer.statements,
+        calls={"chat": usage.calls, "embedding": usage.embedding_calls, "rerank": usage.rerank_calls},
+        tokens={"in": usage.tokens_in, "out": usage.tokens_out},
+        missing_legs=answer.missing_legs,
+    )
 
 
 def _log_entry(answer: Answer, comparison_id: UUID | None) -> LogEntry:

@@ -19,6 +19,7 @@ from pgvector.asyncpg import register_vector
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from app.db.acting import audit_setting
+from app.db.counting import note_statement
 from app.errors import Unavailable
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag import scope
@@ -230,6 +231,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
                 raise
 
         graph = in_graph(options["graph_name"]) if options.get("with_age") else nullcontext()
+        note_statement()
         with scope.calling(), graph:
             return await super()._run_with_retry(doubted, **options)
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
+from app.db.counting import note_statement
+
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -27,6 +29,7 @@ class OneConnection:
             return await self._fetch(statement, *arguments)
 
     async def _fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
+        note_statement()
         rows: Sequence[Any] = await self._connection.fetch(statement, *arguments)
         return rows
 

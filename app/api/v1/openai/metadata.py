@@ -23,6 +23,7 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
         is_extractive=writing.is_extractive,
         timings_ms={name: round(value, 2) for name, value in {**answer.timings_ms, **writing.timings_ms}.items()},
         usage=_usage(answer.usage, writing),
+        missing_legs=list(answer.missing_legs),
         withheld=result.withheld,
         notes=[*answer.notes, *writing.notes],
         experimental=is_lazy,
@@ -55,5 +56,6 @@ def _usage(searching: UsageMeter, writing: Writing) -> Usage:
         tokens_in=sum(meter.tokens_in for meter in meters),
         tokens_out=sum(meter.tokens_out for meter in meters),
         estimated_calls=sum(meter.estimated_calls for meter in meters),
+        sql_statements=writing.answer.statements,
         cost=sum(costs) if costs else None,
     )

@@ -203,6 +203,7 @@ class TrellisRead(BaseModel):
     is_extractive: bool = Field(description="No language model wrote the answer: it quotes the documents.")
     timings_ms: dict[str, float]
     usage: Usage
+    missing_legs: list[str] = Field(description="Legs of the search that were not done within `timeout_ms`.")
     withheld: int = Field(description="Pieces of evidence whose documents are not trusted now.")
     notes: list[str]
     experimental: bool = Field(description="True for lazy modes, whose budgets and ranking may still change.")

@@ -134,7 +134,7 @@ _ANSWER: dict[str, Any] = {
     "context_tokens": 62, "passages": [_PASSAGE], "entities": 0, "relations": 0, "timings_ms": {"total": 21.4},
     "usage": {
         "model_calls": 0, "embedding_calls": 1, "rerank_calls": 0, "tokens_in": 14, "tokens_out": 0, "estimated_calls": 0,
-        "cost": None,
+        "sql_statements": 14, "cost": None,
     },
     "notes": [],
 }  # fmt: skip

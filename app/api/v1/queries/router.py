@@ -7,6 +7,7 @@ from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.limits.errors import QuotaExceeded
+from app.domain.queries.deadlines import QueryDeadline
 from app.domain.queries.errors import BudgetsNotUsed, ChatModelMissing, KeywordsNotUsed
 from app.domain.queries.filters import FieldNotDeclared, FilterMismatch
 from app.domain.queries.reranking import RerankModelMissing
@@ -34,6 +35,7 @@ QUERY_ERRORS: tuple[type[AppError], ...] = (
     ModelRefused,
     EmbeddingMismatch,
     ModelUnavailable,
+    QueryDeadline,
 )
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"])

@@ -79,6 +79,10 @@ class Query(Body):
         default=None, description="Whether the workspace's `rerank_model` orders the passages; null: where it has one."
     )
 
+    timeout_ms: int | None = Field(
+        default=None, ge=10, le=600_000, description="Legs that are not done in time are left out; none done: 504."
+    )
+
     preset: Literal["showcase"] | None = Field(
         default=None, description="Lazy modes: the budgets of the project that lazy retrieval comes from."
     )
@@ -207,10 +211,11 @@ class Usage(BaseModel):
     tokens_in: int
     tokens_out: int
     estimated_calls: int = Field(description="Calls whose tokens were counted here, for the provider did not say.")
+    sql_statements: int = Field(description="Of this request; transactions' begins and ends are not counted.")
     cost: float | None = Field(description="At the models' prices, where the operator has set any.")
 
     @classmethod
-    def of(cls, usage: UsageMeter, cost: float | None) -> Self:
+    def of(cls, usage: UsageMeter, cost: float | None, statements: int = 0) -> Self:
         return cls(
             model_calls=usage.calls,
             embedding_calls=usage.embedding_calls,
@@ -218,6 +223,7 @@ class Usage(BaseModel):
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             estimated_calls=usage.estimated_calls,
+            sql_statements=statements,
             cost=cost,
         )
 
@@ -235,6 +241,7 @@ class QueryAnswer(BaseModel):
     evidence: Evidence
     timings_ms: dict[str, float] = Field(description="Milliseconds by stage; `total` is all of it.")
     usage: Usage
+    missing_legs: list[str] = Field(description="Legs of the search that were not done within `timeout_ms`.")
     notes: list[str] = Field(description="What a reader should know: offline models, evidence left out, nothing found.")
     details: dict[str, Any] = Field(description="The engine's own account of the search; its shape is not stable.")
 
@@ -258,7 +265,8 @@ class QueryAnswer(BaseModel):
                 relations=[RelationFound.model_validate(relation) for relation in result.relations],
             ),
             timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
-            usage=Usage.of(answer.usage, answer.cost),
+            usage=Usage.of(answer.usage, answer.cost, answer.statements),
+            missing_legs=list(answer.missing_legs),
             notes=list(answer.notes),
             details=dict(result.details),
         )
@@ -311,8 +319,10 @@ QueryAnswer.model_config["json_schema_extra"] = {
                 "tokens_in": 14,
                 "tokens_out": 0,
                 "estimated_calls": 0,
+                "sql_statements": 14,
                 "cost": None,
             },
+            "missing_legs": [],
             "notes": [],
             "details": {},
         }

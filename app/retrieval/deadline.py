@@ -1,0 +1,105 @@
+"""The time limit of one query: its legs are given up one by one when it nears, and what was found in time is the answer.
+
+It travels in a context variable, as no engine decides by it: an answer that is whole is the same with and without one.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from app.db.session import StatementTimedOut, TenantSession
+
+Found = TypeVar("Found")
+# Of the time limit for the legs; the rest is for loading, ordering and rendering what they found.
+LEGS_SHARE: Final = 0.8
+
+
+@dataclass
+class Deadline:
+    """When a query must have ended, and how its legs have fared."""
+
+    seconds: float
+    started: float = field(default_factory=time.monotonic)
+    done: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the answer must be there; never below 0."""
+        return max(0.0, self.started + self.seconds - time.monotonic())
+
+    @property
+    def left_for_legs(self) -> float:
+        return max(0.0, self.started + self.seconds * LEGS_SHARE - time.monotonic())
+
+    def give_up(self, leg: str) -> None:
+        """Also one that had begun well: a leg is whole or missing."""
+        if leg not in self.missing:
+            self.missing.append(leg)
+        if leg in self.done:
+            self.done.remove(leg)
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("query_deadline", default=None)
+
+
+@contextmanager
+def within(seconds: float | None) -> Iterator[Deadline | None]:
+    """The time limit of what is asked inside; None for none."""
+    deadline = Deadline(seconds) if seconds is not None else None
+    token = _deadline.set(deadline)
+    try:
+        yield deadline
+    finally:
+        _deadline.reset(token)
+
+
+def time_left() -> float | None:
+    """Seconds that a step after the search may take; None without a time limit."""
+    deadline = _deadline.get()
+    return None if deadline is None else deadline.left * LEGS_SHARE
+
+
+def give_up(name: str) -> None:
+    """Tell that a step was left out for want of time."""
+    deadline = _deadline.get()
+    if deadline is not None:
+        deadline.give_up(name)
+
+
+def is_cut() -> bool:
+    """Whether a leg of the query under way was given up: such an answer is not to be remembered."""
+    deadline = _deadline.get()
+    return deadline is not None and bool(deadline.missing)
+
+
+async def leg(
+    name: str, work: Callable[[], Awaitable[Found]], otherwise: Found, *, session: TenantSession | None = None
+) -> Found:
+    """What `work` finds, or `otherwise` when the time for legs is over, which is noted under `name`.
+
+    With `session` the leg's statements are ended by the server and its transaction goes on; without, `work` is cancelled
+    and must not leave a connection that others still use.
+    """
+    deadline = _deadline.get()
+    if deadline is None:
+        return await work()
+    left = deadline.left_for_legs
+    if not left:
+        deadline.give_up(name)
+        return otherwise
+    limit: AbstractAsyncContextManager[object]
+    limit = session.limited(left) if session is not None else nullcontext()
+    try:
+        async with limit, asyncio.timeout(None if session is not None else left):
+            found = await work()
+    except (StatementTimedOut, TimeoutError):
+        deadline.give_up(name)
+        return otherwise
+    if name not in (*deadline.done, *deadline.missing):
+        deadline.done.append(name)
+    return found

@@ -1,0 +1,99 @@
+"""Legs that are given up when a query's time is over, on a real session too."""
+
+import asyncio
+import time
+
+import pytest
+from sqlalchemy import text
+
+from app.db.counting import counting_statements
+from app.db.session import Database
+from app.domain.queries.deadlines import QueryDeadline, answered_within, missing_legs
+from app.retrieval.deadline import is_cut, leg, time_left, within
+from tests.factories import Tenancy
+
+
+async def slow() -> str:
+    await asyncio.sleep(30)
+    return "late"
+
+
+async def quick() -> str:
+    return "found"
+
+
+async def test_without_a_limit_a_leg_is_its_work() -> None:
+    assert await leg("bm25", quick, "") == "found"
+    assert (is_cut(), time_left()) == (False, None)
+
+
+async def test_a_leg_is_whole_or_missing() -> None:
+    with within(0.2) as deadline:
+        assert deadline is not None
+        assert await leg("bm25", quick, "") == "found"
+        assert await leg("vectors", slow, "none") == "none"
+        assert await leg("vectors", quick, "none") == "none"
+        assert (deadline.done, deadline.missing, is_cut()) == (["bm25"], ["vectors"], True)
+    assert not is_cut()
+
+
+async def test_an_answer_without_any_leg_is_none() -> None:
+    with pytest.raises(QueryDeadline):
+        async with answered_within(50):
+            await slow()
+    async with answered_within(50) as deadline:
+        await leg("vectors", slow, None)
+        await leg("expand", quick, None)
+    with pytest.raises(QueryDeadline):
+        missing_legs(deadline)
+    async with answered_within(None) as deadline:
+        assert missing_legs(deadline) == ()
+
+
+async def test_an_error_of_its_own_is_not_taken_for_the_limit() -> None:
+    with pytest.raises(TimeoutError):
+        async with answered_within(60_000):
+            raise TimeoutError
+
+
+async def test_the_server_ends_a_statement_and_the_transaction_goes_on(database: Database, tenancy: Tenancy) -> None:
+    async with database.snapshot(tenancy.tenant_id) as session:
+        with within(0.4) as deadline:
+            assert deadline is not None
+            started = time.monotonic()
+
+            async def sleep() -> str:
+                await session.execute(text("SELECT pg_sleep(60)"))
+                return "late"
+
+            assert await leg("bm25", sleep, "none", session=session) == "none"
+            assert time.monotonic() - started < 30
+            assert deadline.missing == ["bm25"]
+            assert (await session.execute(text("SELECT 7"))).scalar_one() == 7
+
+
+async def test_no_statement_of_a_leg_begins_after_its_time(database: Database, tenancy: Tenancy) -> None:
+    async with database.snapshot(tenancy.tenant_id) as session:
+        with within(0.25) as deadline:
+            assert deadline is not None
+
+            async def many() -> str:
+                while True:
+                    await session.execute(text("SELECT 1"))
+
+            assert await leg("concepts", many, "none", session=session) == "none"
+            assert deadline.missing == ["concepts"]
+        assert (await session.execute(text("SELECT 7"))).scalar_one() == 7
+
+
+async def test_statements_are_counted_for_whoever_waits(database: Database, tenancy: Tenancy) -> None:
+    async def ask() -> None:
+        async with database.tenant(tenancy.tenant_id) as session:
+            await session.execute(text("SELECT 1"))
+            await session.scalar(text("SELECT 2"))
+
+    with counting_statements() as outer:
+        with counting_statements() as inner:
+            await asyncio.gather(ask(), ask())
+        await ask()
+    assert (inner.statements, outer.statements) == (4, 6)
