@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from app.db.session import StatementTimedOut, TenantSession
 
 Found = TypeVar("Found")
+Other = TypeVar("Other")
 # Of the time limit for the legs; the rest is for loading, ordering and rendering what they found.
 LEGS_SHARE: Final = 0.8
 
@@ -78,8 +79,8 @@ def is_cut() -> bool:
 
 
 async def leg(
-    name: str, work: Callable[[], Awaitable[Found]], otherwise: Found, *, session: TenantSession | None = None
-) -> Found:
+    name: str, work: Callable[[], Awaitable[Found]], otherwise: Other, *, session: TenantSession | None = None
+) -> Found | Other:
     """What `work` finds, or `otherwise` when the time for legs is over, which is noted under `name`.
 
     With `session` the leg's statements are ended by the server and its transaction goes on; without, `work` is cancelled

@@ -9,7 +9,7 @@ from app.errors import TimedOut
 from app.retrieval.deadline import Deadline, within
 
 # Steps that find nothing by themselves.
-BESIDE_THE_SEARCH: Final = frozenset(("expand", "rerank"))
+BESIDE_THE_SEARCH: Final = frozenset(("expand", "keywords", "rerank"))
 
 
 class QueryDeadline(TimedOut):

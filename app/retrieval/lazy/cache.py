@@ -8,10 +8,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from sys import getsizeof
+from sys import getsizeof, maxsize
 from typing import Any, Generic, TypeVar
 
 from app.retrieval.contract import EngineWorkspace, SearchRequest, SearchResult
+from app.retrieval.deadline import is_cut
 from app.retrieval.lazy.store import Postings
 
 Value = TypeVar("Value")
@@ -121,6 +122,8 @@ def evidence_key(workspace: EngineWorkspace, request: SearchRequest) -> Hashable
 
 
 def evidence_bytes(result: SearchResult) -> int:
-    """About what a result takes in memory."""
+    """About what a result takes in memory; more than any cache has for one that lacks a leg, which another query may have."""
+    if is_cut():
+        return maxsize
     texts = sum(getsizeof(passage.text) + _PASSAGE_BYTES for passage in result.passages)
     return texts + _VISIT_BYTES * len(result.details.get("visited_concepts", ()))

@@ -14,6 +14,7 @@ from app.providers.contract import Vectors
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.concepts import MAX_NODES, ConceptGraph
 from app.retrieval.contract import EngineWorkspace, PassageEvidence, SearchRequest, SearchResult, WorkspaceRef
+from app.retrieval.deadline import leg
 from app.retrieval.filters import NO_FILTER, EvidenceFilter
 from app.retrieval.lazy.budgets import flavour_of
 from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
@@ -35,8 +36,9 @@ from app.retrieval.lazy.traversal import (
     seed_weights,
     weigh_rest,
 )
+from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import load_evidence, trusted_ids
-from app.retrieval.store.postings import search_terms
+from app.retrieval.store.postings import LexicalResult, search_terms
 from app.retrieval.store.vectors import PassageVectors
 from app.text.concepts.extraction import Concept, concept_key, query_concepts
 
@@ -109,13 +111,15 @@ class LazySearch:
     ) -> SearchResult:
         clock = Stopwatch()
         with clock.stage("embedding"):
-            query = (await workspace.embedding.embed([request.query], role="query"))[0]
+            query = await leg("vectors", lambda: _embedded(workspace, request.query), None)
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
             legs = await _search_legs(session, workspace, request, query, clock)
             trail, scores = None, legs.fused
             if flavour is not None:
+                walk = partial(self._walk, session, workspace, request, legs, flavour)
                 with clock.stage("graph"):
-                    trail = await self._walk(session, workspace, request, legs, flavour)
+                    trail = await leg("concepts", walk, None, session=session)
+            if trail is not None:
                 scores = final_scores(trail.plain, trail.walk.masses, trail.seeds)
             wanted = (request.top_k or DEFAULT_TOP_K) if flavour is None else flavour.returned
             with clock.stage("passages"):
@@ -173,11 +177,18 @@ class LazySearch:
         return postings
 
 
+async def _embedded(workspace: EngineWorkspace, query: str) -> Vectors | None:
+    vector: Vectors = (await workspace.embedding.embed([query], role="query"))[0]
+    return vector
+
+
 async def _search_legs(
-    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, query: Vectors, clock: Stopwatch
+    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, query: Vectors | None, clock: Stopwatch
 ) -> Legs:
-    with clock.stage("terms"):
-        lexical = await search_terms(
+    """Without `query` the vectors are left out."""
+
+    async def terms() -> LexicalResult:
+        return await search_terms(
             session,
             workspace.ref,
             request.query,
@@ -185,8 +196,9 @@ async def _search_legs(
             added=request.added_terms,
             include_partial=request.include_partial,
         )
-    with clock.stage("vectors"):
-        dense = await PassageVectors(workspace.vector_suffix).nearest(
+
+    async def vectors(query: Vectors) -> list[Hit]:
+        return await PassageVectors(workspace.vector_suffix).nearest(
             session,
             workspace.ref,
             query,
@@ -194,6 +206,11 @@ async def _search_legs(
             rows=lexical.corpus_passages,
             include_partial=request.include_partial,
         )
+
+    with clock.stage("terms"):
+        lexical = await leg("bm25", terms, LexicalResult(), session=session)
+    with clock.stage("vectors"):
+        dense = () if query is None else await leg("vectors", lambda: vectors(query), (), session=session)
     return fuse(lexical, dense)
 
 

@@ -6,7 +6,7 @@ whole or not at all.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +18,7 @@ from lightrag.operate import extract_keywords_only
 from lightrag.query_validation import QueryValidationError, validate_rag_query
 
 from app.db.session import Database, TenantSession
+from app.providers.contract import Vectors
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.contract import (
     EngineWorkspace,
@@ -26,6 +27,7 @@ from app.retrieval.contract import (
     SearchRequest,
     SearchResult,
 )
+from app.retrieval.deadline import give_up, leg
 from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.evidence import graph_evidence, within_tokens
 from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
@@ -83,7 +85,7 @@ class GraphSearch:
             with stages.measure("keywords"):
                 keywords = await self._keywords(workspace, request, notes)
             with stages.measure("retrieve"):
-                probes = await _probes(workspace, request, keywords)
+                probes = await leg("vectors", lambda: _probes(workspace, request, keywords), None)
             async with self._view(workspace, request) as view:
                 judged = await view.retrieve(probes, stages, notes)
                 with stages.measure("rank"):
@@ -96,12 +98,16 @@ class GraphSearch:
             return Keywords()
         given = request.keywords
         if given == "llm":
-            async with self._instances.use(workspace) as instance:
-                given = await _asked_keywords(instance.rag, request)
+            asked: Keywords = await leg("keywords", lambda: self._asked(workspace, request), Keywords())
+            given = asked
             if not (given.high or given.low):
                 notes.append("the model gave no keywords; they were extracted by rules")
         keywords = _filled(given, request.query)
         return await self._resolved(workspace, Keywords(keywords.high, (*keywords.low, *request.added_terms)))
+
+    async def _asked(self, workspace: EngineWorkspace, request: SearchRequest) -> Keywords:
+        async with self._instances.use(workspace) as instance:
+            return await _asked_keywords(instance.rag, request)
 
     async def _resolved(self, workspace: EngineWorkspace, keywords: Keywords) -> Keywords:
         """A keyword that is an alias asks for what it means."""
@@ -134,15 +140,22 @@ class _View:
         self._support = support_store(reads, workspace.ref, include_partial=request.include_partial)
         self._lexical = LexicalResult()
 
-    async def retrieve(self, probes: Probes, stages: Stages, notes: list[str]) -> Judged:
+    async def retrieve(self, probes: Probes | None, stages: Stages, notes: list[str]) -> Judged:
+        """Without probes only by words. What the graph's connection was asked too late has spoilt it for this search."""
+        if probes is None:
+            give_up("graph")
+            self._lexical = await self._words_in_time()
+            return Judged()
         judged = Judged()
         for attempt in range(MAX_ROUNDS):
             wanted = _wanted(self._request, WIDER**attempt)
             with stages.measure("retrieve"):
                 if attempt == 0:
-                    found, self._lexical = await together(self._find(probes, wanted), self._words())
+                    found, self._lexical = await together(self._find_in_time(probes, wanted), self._words_in_time())
                 else:
-                    found = await self._find(probes, wanted)
+                    found = await self._find_in_time(probes, wanted)
+                if found is None:
+                    return judged
                 if not found.chunks:
                     found = replace(found, chunks=await self._graph.nearest_chunks(probes.question, wanted.chunks))
                     if attempt == 0:
@@ -152,6 +165,12 @@ class _View:
             if not judged.withheld or _is_enough(self._request, judged):
                 break
         return judged
+
+    async def _find_in_time(self, probes: Probes, wanted: Wanted) -> Found | None:
+        return await leg("graph", lambda: self._find(probes, wanted), None)
+
+    async def _words_in_time(self) -> LexicalResult:
+        return await leg("words", self._words, LexicalResult(), session=self._session)
 
     async def _find(self, probes: Probes, wanted: Wanted) -> Found:
         return await find(self._graph, self._request.mode, probes, wanted)
@@ -178,7 +197,7 @@ class _View:
         wanted = len(found.entities) + len(found.relations) + len(chunks)
         return Judged(entities, relations, kept, wanted - len(entities) - len(relations) - len(kept))
 
-    async def rank(self, judged: Judged, probes: Probes) -> list[PassageEvidence]:
+    async def rank(self, judged: Judged, probes: Probes | None) -> list[PassageEvidence]:
         """The passages of the chunks by three ranks: their chunk's, their own nearness, and their words.
 
         Only `mix`, and a mode that found nothing, takes passages that are found by their words alone.
@@ -189,10 +208,10 @@ class _View:
         ]
         hits = self._lexical.hits
         unseen = [hit.passage_id for hit in hits if hit.passage_id not in passages]
-        near: list[Hit] = []
-        if probes.question.any() and passages:
-            near = await PassageVectors(self._workspace.vector_suffix).similarities(
-                self._session, self._ref, probes.question, list(passages)
+        near: Sequence[Hit] = ()
+        if probes is not None and probes.question.any() and passages:
+            near = await leg(
+                "vectors", lambda: self._similar(probes.question, list(passages)), [], session=self._session
             )
         if unseen and (self._request.mode == "mix" or not passages):
             for found in await load_evidence(
@@ -201,6 +220,10 @@ class _View:
                 passages[found.passage_id] = found
         legs = [Leg("chunks", by_chunk), Leg.of_hits("vectors", near), Leg.of_hits("words", hits)]
         return fuse(passages, legs)
+
+    async def _similar(self, question: Vectors, passage_ids: list[int]) -> list[Hit]:
+        vectors = PassageVectors(self._workspace.vector_suffix)
+        return await vectors.similarities(self._session, self._ref, question, passage_ids)
 
 
 def _load_vocabularies() -> None:
