@@ -4,10 +4,12 @@ import asyncio
 import logging
 import sys
 import traceback
+from pathlib import PurePath
 from typing import Any
 
 import structlog
 
+from app.db.session import is_disconnect
 from app.settings import Settings
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -65,8 +67,14 @@ def log_stray_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
     quote its message."""
     error = context.get("exception")
     facts = where_raised(error) if isinstance(error, BaseException) else {}
-    if isinstance(error, ConnectionError):
+    if isinstance(error, BaseException) and is_disconnect(error) and _is_of_engine(context.get("future")):
         # Of the engine's tasks for chunks whose document was called off when the database went away: no fault.
         logger.warning("stray_outage", context=str(context.get("message", "")), **facts)
         return
     logger.error("stray_error", context=str(context.get("message", "")), **facts)
+
+
+def _is_of_engine(future: object) -> bool:
+    """Whether it is a task that LightRAG made and left behind; whoever else loses an error has a fault."""
+    code = getattr(future.get_coro(), "cr_code", None) if isinstance(future, asyncio.Task) else None
+    return code is not None and "-packages/lightrag/" in PurePath(code.co_filename).as_posix()
