@@ -102,7 +102,7 @@ class Sweeper:
     async def _with_room(self, stale: Sequence[tuple[str, Job]]) -> list[tuple[str, Job]]:
         room = {queue: max(0, MAX_WAITING - await self._waiting(queue)) for queue in {job.queue for _, job in stale}}
         taken: list[tuple[str, Job]] = []
-        for kind, job in stale:
+        for kind, job in in_turns(stale):
             if room[job.queue] > 0:
                 room[job.queue] -= 1
                 taken.append((kind, job))
@@ -129,6 +129,17 @@ class Sweeper:
                     await repository.touch_workspace(job.workspace_id)
                 case ChangeEntities():
                     await repository.touch_change(job.change_id)
+
+
+def in_turns(stale: Sequence[tuple[str, Job]]) -> list[tuple[str, Job]]:
+    """The first job of each tenant for each queue, then the second, and so on: a backlog must not use up a queue's room
+    while another tenant's work is lost, of whatever kind it is."""
+    seen: Counter[tuple[str, UUID]] = Counter()
+    turns: list[int] = []
+    for _, job in stale:
+        turns.append(seen[job.queue, job.tenant_id])
+        seen[job.queue, job.tenant_id] += 1
+    return [stale[place] for place in sorted(range(len(stale)), key=turns.__getitem__)]
 
 
 def _by_kind(jobs: Sequence[tuple[str, Job]]) -> Mapping[str, int]:
