@@ -58,6 +58,11 @@ class UsageMeter:
     def estimated_calls(self) -> int:
         return sum(total.estimated_calls for total in self.totals.values())
 
+    def take(self) -> "UsageMeter":
+        """What was counted so far, as a meter of its own; this one begins anew."""
+        taken, self.totals = UsageMeter(self.totals), {}
+        return taken
+
     def add(
         self, profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, is_estimated: bool
     ) -> None:

@@ -118,12 +118,17 @@ class Lease:
 class Statement:
     """One statement on our own tables that goes in together with an engine's write; parameters are $1, $2 …
 
-    `otherwise` is raised, and nothing at all is written, if the statement touches no row.
+    `otherwise` is raised, and nothing at all is written, if the statement touches no row. Arguments that only the end of the
+    write can tell, such as what it used, are asked for when the statement runs.
     """
 
     sql: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] | Callable[[], tuple[Any, ...]] = ()
     otherwise: AppError | None = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        return self.arguments() if callable(self.arguments) else self.arguments
 
 
 # --- Indexing -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.db.base import WorkspaceId
-from app.db.session import Database, TenantSession
+from app.db.session import Database
 from app.domain.ingestion.heartbeats import Heartbeats
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.states import Claim, IndexStates
@@ -103,27 +103,3 @@ async def test_whoever_stops_stops_no_other(uploads: Uploads, claims: list[Claim
     first.cancel()
     assert await second
     assert first.cancelled()
-
-
-async def test_what_closes_a_lease_goes_with_it(
-    database: Database, tenancy: Tenancy, workspace_id: WorkspaceId
-) -> None:
-    ref = WorkspaceRef(tenancy.tenant_id, workspace_id, 0)
-    free: list[bool] = []
-
-    async def close(session: TenantSession) -> None:
-        owner = text("SELECT owner IS NULL FROM workspace_leases WHERE workspace_id = :id")
-        free.append(bool(await session.scalar(owner, {"id": workspace_id})))
-
-    leases = WorkspaceLeases(database, 30)
-    with statements(database) as sent:
-        async with leases.hold(ref, wait_seconds=0, closing=close):
-            sent.clear()
-    assert free == [False]
-    # `close`, the release; who waits for it.
-    assert len(sent) == 3
-    with pytest.raises(ZeroDivisionError):
-        async with leases.hold(ref, wait_seconds=0, closing=close):
-            raise ZeroDivisionError
-    assert len(free) == 1
-    assert await leases.take(ref) is not None

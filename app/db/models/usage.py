@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Double, ForeignKey, Identity, Index
+from sqlalchemy import BigInteger, Double, ForeignKey, Identity, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.base import Base, CreatedAt, TenantRow
@@ -15,6 +15,15 @@ class UsageEvent(Base, TenantRow):
     __table_args__ = (
         Index(None, "tenant_id", "workspace_id", "created_at"),
         Index(None, "tenant_id", "created_at"),
+        Index(
+            "uq_usage_events_booking_id",
+            "tenant_id",
+            "booking_id",
+            "profile_id",
+            "purpose",
+            unique=True,
+            postgresql_where=text("booking_id IS NOT NULL"),
+        ),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True)
@@ -23,6 +32,7 @@ class UsageEvent(Base, TenantRow):
     document_id: Mapped[UUID | None]
     version_id: Mapped[UUID | None]
     query_id: Mapped[UUID | None]
+    booking_id: Mapped[UUID | None] = mapped_column(comment="Of calls that may be booked again after a lost answer.")
     profile_id: Mapped[UUID] = mapped_column(ForeignKey("model_profiles.id"))
     purpose: Mapped[str]
     calls: Mapped[int]

@@ -1,15 +1,16 @@
 """One attempt at one index: claimed, kept alive, metered, and concluded into a state whatever happens to it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import structlog
 from sqlalchemy import event
 
 from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect
+from app.domain.ingestion.booking_repository import booking
 from app.domain.ingestion.keepalive import kept_alive
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.records import VersionFacts
@@ -55,6 +56,19 @@ class Begun:
     facts: VersionFacts
     workspace: WorkspaceRecord
     meter: UsageMeter = field(default_factory=UsageMeter)
+    # Parts of it that were sent there, by the ids of their bookings, until the answer says that they are in.
+    unconfirmed: dict[UUID, UsageMeter] = field(default_factory=dict)
+
+    def to_be_booked(self) -> tuple[tuple[UUID, UsageMeter], ...]:
+        """All that is not known to be in the ledger."""
+        if self.meter.totals:
+            self.unconfirmed[uuid4()] = self.meter.take()
+        return tuple(self.unconfirmed.items())
+
+    def confirm(self, booked: Iterable[UUID]) -> None:
+        """These bookings are in the ledger."""
+        for booking_id in booked:
+            self.unconfirmed.pop(booking_id, None)
 
 
 # What the attempt reads first, in the transaction that claims the index.
@@ -112,14 +126,7 @@ class Attempts:
                 async with kept_alive(lambda: beats.claim(begun.claim), settings.lease_seconds, _lost):
                     yield begun
             finally:
-                await self._record_usage(begun)
-
-    async def record_usage(self, session: TenantSession, begun: Begun) -> None:
-        """Write the calls that are not in the ledger yet; the commit empties `begun.meter`."""
-        if begun.meter.totals:
-            event.listen(session.sync_session, "after_commit", lambda _: begun.meter.totals.clear(), once=True)
-            await IngestionRepository(session).add_usage(begun.claim, begun.facts.document_id, begun.meter)
-            await IndexStates(session).add_usage(begun.claim, begun.meter)
+                await self._book_rest(begun)
 
     async def conclude(self, job: IndexJob, owner: str, error: Exception) -> float | None:
         """Record how a failed attempt ended; the seconds after which to try again, or None if that was the last."""
@@ -156,15 +163,24 @@ class Attempts:
             await IndexStates(session).fail_dependent_graph(job.version_id, code, detail)
         await clean_up(session, job.workspace_id, job.version_id, ended)
 
-    async def _record_usage(self, begun: Begun) -> None:
-        if not begun.meter.totals:
+    async def _book_rest(self, begun: Begun) -> None:
+        if not begun.to_be_booked():
             return
         try:
             async with self._ports.database.tenant(begun.claim.tenant_id) as session:
-                await self.record_usage(session, begun)
+                await book_usage(session, begun)
         except CONNECTION_ERRORS as error:
             cause = getattr(error, "orig", None) or error
             logger.error("usage_not_recorded", version_id=str(begun.claim.version_id), error_type=type(cause).__name__)
+
+
+async def book_usage(session: TenantSession, begun: Begun) -> None:
+    """Write the calls that are not known to be in the ledger with this transaction."""
+    bookings = begun.to_be_booked()
+    if bookings:
+        booked = [booking_id for booking_id, _ in bookings]
+        event.listen(session.sync_session, "after_commit", lambda _: begun.confirm(booked), once=True)
+        await session.execute(booking(begun.claim, begun.facts.document_id, bookings))
 
 
 async def clean_up(session: TenantSession, workspace_id: UUID, version_id: UUID, ended: Ended) -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from app.db.session import TenantSession
-from app.domain.ingestion.attempts import Attempts, Begun, StageTimer, clean_up
+from app.domain.ingestion.attempts import Attempts, Begun, StageTimer, book_usage, clean_up
+from app.domain.ingestion.booking_repository import Bookings
 from app.domain.ingestion.extracting import ChunkExtraction, within
 from app.domain.ingestion.live import failure_sentence, going_live
 from app.domain.ingestion.ports import Ports
@@ -154,14 +155,19 @@ class GraphIndexer:
                 replaces.extend([displaced] if displaced is not None else [])
             await repository.note_outcomes(facts.version_id, extraction.unwritten)
             await IndexStates(session).begin_merge(claim, chunks=extraction.counts, stage_ms=timer.stage_ms)
+            # Extraction is most of it: a crash from here on loses nothing of that.
+            await book_usage(session, begun)
 
         line = max(1, self._ports.settings.worker_concurrency - SLOTS_BESIDE_LINE)
+        booked: list[UUID] = []
 
-        async def book(session: TenantSession) -> None:
-            await self._attempts.record_usage(session, begun)
+        def used() -> Bookings:
+            bookings = begun.to_be_booked()
+            booked[:] = [booking_id for booking_id, _ in bookings]
+            return bookings
 
         async with self._ports.leases.hold(
-            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=line, opening=begin_merge, closing=book
+            facts.ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=line, opening=begin_merge
         ) as lease:
             merge = self._ports.graph_index.insert(
                 workspace,
@@ -169,10 +175,11 @@ class GraphIndexer:
                 lease,
                 extracted=extracted,
                 replaces=replaces,
-                companions=going_live(claim, facts, extraction, timer.stage_ms),
+                companions=going_live(claim, facts, extraction, timer.stage_ms, used),
             )
             if not await within(limit, merge):
                 raise self._timed_out(workspace.ref, limit)
+            begun.confirm(booked)
         # A version that is uploaded from now on looks for superseded ones when it is merged itself.
         if has_others:
             async with self._ports.database.tenant(claim.tenant_id) as session:

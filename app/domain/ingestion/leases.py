@@ -27,7 +27,7 @@ logger = structlog.stdlib.get_logger(__name__)
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 0.4
 LOCK_WAIT_MS = 1000
 
-# What the holder does in the transaction that takes the lease, or in the one that gives it back.
+# What the holder does in the transaction that takes the lease.
 Step = Callable[[TenantSession], Awaitable[None]]
 
 
@@ -73,13 +73,11 @@ class WorkspaceLeases:
         wait_seconds: float,
         longest_line: int | None = None,
         opening: Step | None = None,
-        closing: Step | None = None,
     ) -> AsyncIterator[Lease]:
         """Hold the lease for the block. Raises LeaseLost if it is lost inside.
 
         Raises WorkspaceBusy if it is not free in time, or at once where `longest_line` others of this process wait.
-        `opening` runs in the transaction that takes the lease; what it raises leaves the lease free. `closing` runs in the one
-        that gives it back, unless the block has failed.
+        `opening` runs in the transaction that takes the lease; what it raises leaves the lease free.
         """
         line = self._lines.setdefault(ref.workspace_id, _Line())
         if longest_line is not None and line.waiting >= longest_line:
@@ -89,15 +87,12 @@ class WorkspaceLeases:
             async with line.turn(wait_seconds) as left:
                 lease = await self._wait(ref, left, opening)
                 is_taken = True
-                is_done = False
                 try:
                     async with kept_alive(lambda: self.heartbeats.lease(lease), self._lease_seconds, _lost):
                         yield lease
-                    is_done = True
                 finally:
                     # Also when the block was cancelled: the next writer should not have to wait for the expiry.
-                    release = self._release(lease, line, closing if is_done else None)
-                    await asyncio.shield(asyncio.ensure_future(release))
+                    await asyncio.shield(asyncio.ensure_future(self._release(lease, line)))
         finally:
             if not is_taken:
                 # Whoever released the lease meanwhile left the waking to us.
@@ -142,11 +137,9 @@ class WorkspaceLeases:
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         return lease
 
-    async def _release(self, lease: Lease, line: _Line, closing: Step | None) -> None:
+    async def _release(self, lease: Lease, line: _Line) -> None:
         try:
             async with self._database.tenant(lease.ref.tenant_id) as session:
-                if closing is not None:
-                    await closing(session)
                 await session.execute(RELEASE, _named(lease))
         except CONNECTION_ERRORS as error:
             # The work inside is done or has failed for its own reasons; the lease runs out by itself.

@@ -1,15 +1,17 @@
-"""Our own statements that go in with a graph: its version's state, the live pointer and the corpus version.
+"""Our own statements that go in with a graph: its version's state, the live pointer, what it cost and the
+corpus version.
 
 The graph engine runs them in the transaction in which it writes, so that a graph is never there without being trusted,
 nor trusted without being there.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlalchemy import ClauseElement
 
 from app.db.statements import as_text
+from app.domain.ingestion.booking_repository import Bookings, booked_arguments, booked_statement
 from app.domain.ingestion.records import Extraction, VersionFacts
 from app.domain.ingestion.repository import bumping_corpus, moving_live
 from app.domain.ingestion.states import Claim, claim_lost, finishing
@@ -18,9 +20,16 @@ from app.retrieval.contract import Statement
 
 
 def going_live(
-    claim: Claim, facts: VersionFacts, extraction: Extraction, stage_ms: Mapping[str, float]
+    claim: Claim,
+    facts: VersionFacts,
+    extraction: Extraction,
+    stage_ms: Mapping[str, float],
+    used: Callable[[], Bookings],
 ) -> list[Statement]:
-    """running → ready, or partial where chunks are missing. The write is refused with ClaimLost if the claim is lost."""
+    """running → ready, or partial where chunks are missing. The write is refused with ClaimLost if the claim is lost.
+
+    What was `used` is asked for when all models have been called.
+    """
     is_partial = bool(extraction.failed)
     finish = finishing(
         claim,
@@ -32,6 +41,9 @@ def going_live(
     return [
         _companion(finish, otherwise=claim_lost()),
         _companion(moving_live(facts, "graph", is_partial=is_partial)),
+        Statement(
+            booked_statement(claim, facts.document_id), lambda: booked_arguments(claim, facts.document_id, used())
+        ),
         _companion(bumping_corpus(facts.ref.tenant_id, facts.ref.workspace_id)),
     ]
 

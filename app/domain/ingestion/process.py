@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from app.db.session import TenantSession
-from app.domain.ingestion.attempts import Attempts, Begun, StageTimer
+from app.domain.ingestion.attempts import Attempts, Begun, StageTimer, book_usage
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.purge import retire_superseded
 from app.domain.ingestion.records import TextFacts, VersionFacts
@@ -120,14 +120,13 @@ class VersionProcessor:
                 await repository.add_chunks(facts, chunks)
                 await repository.describe_text(facts.version_id, text)
             # Guarded by the claim: whoever lost it rolls back all of the above.
-            await IndexStates(session).finish(begun.claim, "ready", stage_ms=timer.stage_ms, usage=begun.meter)
+            await IndexStates(session).finish(begun.claim, "ready", stage_ms=timer.stage_ms)
             await repository.move_live(facts, "lazy")
             if facts.has_graph:
                 enqueue(session, IndexGraph(facts.ref.tenant_id, facts.ref.workspace_id, facts.version_id))
             await retire_superseded(session, facts)
-            await repository.add_usage(begun.claim, facts.document_id, begun.meter)
+            await book_usage(session, begun)
             await repository.bump_corpus(facts.ref.workspace_id)
-        begun.meter.totals.clear()
 
     async def _replace_text(
         self,

@@ -1,4 +1,4 @@
-"""Queries of ingestion: versions with their surroundings and claims, chunks, live pointers, usage."""
+"""Queries of ingestion: versions with their surroundings and claims, chunks, live pointers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,8 +26,6 @@ from app.db.repository import TenantRepository, same_row
 from app.db.statements import as_text
 from app.domain.ingestion.records import Extraction, TextFacts, VersionFacts
 from app.domain.ingestion.states import WAITING, Claim
-from app.domain.usage.repository import UsageLedger
-from app.providers.usage import UsageMeter
 from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, Statement, VersionChunks, WorkspaceRef
 from app.text.chunks import ChunkDraft, render_chunk
 
@@ -319,14 +317,6 @@ class IngestionRepository(TenantRepository):
     async def bump_corpus(self, workspace_id: UUID) -> None:
         """The last statement of a transaction that changes what queries see: it holds the workspace's one row."""
         await self.session.execute(bumping_corpus(self.session.tenant_id, workspace_id))
-
-    # --- usage ------------------------------------------------------------------------------------------------------
-
-    async def add_usage(self, claim: Claim, document_id: UUID | None, meter: UsageMeter) -> None:
-        """What an attempt used, whatever became of it."""
-        await UsageLedger(self.session).add(
-            meter, claim.workspace_id, document_id=document_id, version_id=claim.version_id
-        )
 
 
 def _extraction_of(chunks: Sequence[Any]) -> Extraction:

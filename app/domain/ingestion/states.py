@@ -28,7 +28,6 @@ from app.db.models import Chunk, IndexState
 from app.db.session import TenantSession
 from app.domain.ingestion.transition_repository import CLAIM, FINISH, FINISHING, GIVE_UP, STEP
 from app.errors import Conflict
-from app.providers.usage import UsageMeter
 from app.retrieval.contract import Engine
 
 WAITING = "waiting_for_workspace"
@@ -123,10 +122,9 @@ class IndexStates:
         *,
         error: tuple[str, str] | None = None,
         stage_ms: Mapping[str, float] | None = None,
-        usage: UsageMeter | None = None,
     ) -> None:
-        """running → ready, or partial with `error` (code, sentence); counts `usage`. Raises ClaimLost."""
-        values = _finished(claim, state, error, stage_ms, usage)
+        """running → ready, or partial with `error` (code, sentence). Raises ClaimLost."""
+        values = _finished(claim, state, error, stage_ms)
         if await self._row(FINISHING, values) is None:
             raise claim_lost()
 
@@ -224,12 +222,6 @@ class IndexStates:
             stage=case((IndexState.stage == "starting", "queued"), else_=IndexState.stage),
         )
 
-    async def add_usage(self, claim: Claim, usage: UsageMeter) -> None:
-        """Count model calls, whatever became of the attempt that made them; not a transition."""
-        await self.session.execute(
-            update(IndexState).where(*_at(claim.version_id, claim.engine)).values(**_used(usage))
-        )
-
     async def _step(
         self,
         claim: Claim,
@@ -286,7 +278,7 @@ def finishing(
 
     It touches no row where the claim is lost.
     """
-    return text(FINISH).bindparams(**_finished(claim, state, error, stage_ms, None, since_changed))
+    return text(FINISH).bindparams(**_finished(claim, state, error, stage_ms, since_changed))
 
 
 def claim_lost() -> ClaimLost:
@@ -320,7 +312,6 @@ def _finished(
     state: str,
     error: tuple[str, str] | None,
     stage_ms: Mapping[str, float] | None,
-    usage: UsageMeter | None,
     since_changed: str | None = None,
 ) -> dict[str, Any]:
     code, detail = error or (None, None)
@@ -330,23 +321,12 @@ def _finished(
         "code": code,
         "detail": detail,
         "stage_ms": _rounded(stage_ms),
-        "calls": usage.calls if usage else 0,
-        "tokens_in": usage.tokens_in if usage else 0,
-        "tokens_out": usage.tokens_out if usage else 0,
         "since_changed": since_changed,
     }
 
 
 def _rounded(stage_ms: Mapping[str, float] | None) -> str:
     return json.dumps({name: round(value, 1) for name, value in (stage_ms or {}).items()})
-
-
-def _used(usage: UsageMeter) -> dict[str, Any]:
-    return {
-        "model_calls": IndexState.model_calls + usage.calls,
-        "tokens_in": IndexState.tokens_in + usage.tokens_in,
-        "tokens_out": IndexState.tokens_out + usage.tokens_out,
-    }
 
 
 def _failed(code: str, detail: Any) -> dict[str, Any]:

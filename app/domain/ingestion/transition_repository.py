@@ -60,8 +60,6 @@ FINISH = f"""
 UPDATE index_states s
    SET state = :state, cleanliness = 'clean', stage = 'done', error_code = :code, error_detail = :detail,
        lease_expires_at = NULL, finished_at = clock_timestamp(), changed_at = clock_timestamp(),
-       model_calls = s.model_calls + :calls, tokens_in = s.tokens_in + :tokens_in,
-       tokens_out = s.tokens_out + :tokens_out,
        stage_ms = s.stage_ms || CAST(:stage_ms AS jsonb) || CASE WHEN CAST(:since_changed AS text) IS NULL THEN '{{}}'
          ELSE jsonb_build_object(CAST(:since_changed AS text),
                                  round(extract(epoch FROM clock_timestamp() - s.changed_at) * 1000, 1)) END

@@ -12,20 +12,21 @@ from app.db.models import ModelProfile, UsageEvent
 from app.db.repository import TenantRepository
 from app.providers.usage import UsageMeter
 
-# Prices are for a million tokens; a model without any costs nothing that is known.
-_ADD = """
-INSERT INTO usage_events (tenant_id, workspace_id, document_id, version_id, query_id, profile_id, purpose, calls, tokens_in,
-                          tokens_out, is_estimated, estimated_calls, cost)
-SELECT :tenant_id, :workspace_id, :document_id, :version_id, :query_id, used.profile_id, used.purpose, used.calls,
-       used.tokens_in, used.tokens_out, used.estimated_calls > 0, used.estimated_calls,
+# Prices are for a million tokens; a model without any costs nothing that is known. What has a booking is written once.
+ADD_USAGE = """
+INSERT INTO usage_events (tenant_id, workspace_id, document_id, version_id, query_id, booking_id, profile_id, purpose, calls,
+                          tokens_in, tokens_out, is_estimated, estimated_calls, cost)
+SELECT :tenant_id, :workspace_id, :document_id, :version_id, :query_id, used.booking_id, used.profile_id, used.purpose,
+       used.calls, used.tokens_in, used.tokens_out, used.estimated_calls > 0, used.estimated_calls,
        CASE WHEN m.price_input IS NOT NULL OR m.price_output IS NOT NULL THEN
             (used.tokens_in * coalesce(m.price_input, 0) + used.tokens_out * coalesce(m.price_output, 0)) / 1000000 END
-  FROM unnest(CAST(:profiles AS uuid[]), CAST(:purposes AS text[]), CAST(:calls AS int[]), CAST(:tokens_in AS bigint[]),
-              CAST(:tokens_out AS bigint[]), CAST(:estimated_calls AS int[]))
-       AS used (profile_id, purpose, calls, tokens_in, tokens_out, estimated_calls)
+  FROM unnest(CAST(:bookings AS uuid[]), CAST(:profiles AS uuid[]), CAST(:purposes AS text[]), CAST(:calls AS int[]),
+              CAST(:tokens_in AS bigint[]), CAST(:tokens_out AS bigint[]), CAST(:estimated_calls AS int[]))
+       AS used (booking_id, profile_id, purpose, calls, tokens_in, tokens_out, estimated_calls)
   JOIN model_profiles m ON m.id = used.profile_id
-RETURNING cost
+    ON CONFLICT (tenant_id, booking_id, profile_id, purpose) WHERE booking_id IS NOT NULL DO NOTHING
 """
+_ADD = text(f"{ADD_USAGE} RETURNING cost")
 
 
 @dataclass(frozen=True)
@@ -81,23 +82,14 @@ class UsageLedger(TenantRepository):
 
         A model that was removed in the meantime cannot be billed any more.
         """
-        totals = list(meter.totals.items())
-        costs = await self.session.scalars(
-            text(_ADD),
-            {
-                "tenant_id": self.session.tenant_id,
-                "workspace_id": workspace_id,
-                "document_id": document_id,
-                "version_id": version_id,
-                "query_id": query_id,
-                "profiles": [profile.id for (profile, _), _ in totals],
-                "purposes": [purpose.value for (_, purpose), _ in totals],
-                "calls": [total.calls for _, total in totals],
-                "tokens_in": [total.tokens_in for _, total in totals],
-                "tokens_out": [total.tokens_out for _, total in totals],
-                "estimated_calls": [total.estimated_calls for _, total in totals],
-            },
-        )
+        values = {
+            "tenant_id": self.session.tenant_id,
+            "workspace_id": workspace_id,
+            "document_id": document_id,
+            "version_id": version_id,
+            "query_id": query_id,
+        }
+        costs = await self.session.scalars(_ADD, values | usage_columns([(None, meter)]))
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known else None
 
@@ -132,6 +124,21 @@ class UsageLedger(TenantRepository):
             )
             for row in rows
         ]
+
+
+def usage_columns(bookings: Sequence[tuple[UUID | None, UsageMeter]]) -> dict[str, list[Any]]:
+    """The columns of ADD_USAGE for these meters, each with the id of its booking, if it has one."""
+    rows = [(booking, *used) for booking, meter in bookings for used in meter.totals.items()]
+    totals = [total for *_, total in rows]
+    return {
+        "bookings": [booking for booking, _, _ in rows],
+        "profiles": [profile.id for _, (profile, _), _ in rows],
+        "purposes": [purpose.value for _, (_, purpose), _ in rows],
+        "calls": [total.calls for total in totals],
+        "tokens_in": [total.tokens_in for total in totals],
+        "tokens_out": [total.tokens_out for total in totals],
+        "estimated_calls": [total.estimated_calls for total in totals],
+    }
 
 
 def _conditions(wanted: UsageFilter) -> list[ColumnElement[bool]]:

@@ -131,7 +131,7 @@ async def _transact(database: UnitDatabase, what: Commit) -> None:
 
 async def execute(connection: "asyncpg.Connection", statement: Statement) -> None:
     """One statement of a transaction. Raises its `otherwise` if it touches no row."""
-    status = await connection.execute(statement.sql, *statement.arguments)
+    status = await connection.execute(statement.sql, *statement.values)
     # The last word of the status is the number of rows.
     if statement.otherwise is not None and status.split()[-1] == "0":
         raise statement.otherwise

@@ -126,7 +126,7 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
             return
         with engine_workspace(self.workspace):
             for statement in delete_by_id(TABLE, self.workspace, ids):
-                await self.db.fetch(statement.sql, *statement.arguments)
+                await self.db.fetch(statement.sql, *statement.values)
 
     async def drop(self) -> dict[str, str]:
         refuse_in_unit(self.workspace, "drop")
@@ -151,7 +151,7 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
             # They are paid for, also where the operation that asked is over.
             with outliving(), engine_workspace(self.workspace):
                 for statement in upsert.statements(self.workspace, rows):
-                    await self.db.fetch(statement.sql, *statement.arguments)
+                    await self.db.fetch(statement.sql, *statement.values)
             for key, row in batch.items():
                 if self._pending.get(key) is row:
                     del self._pending[key]
