@@ -149,3 +149,21 @@ async def test_a_lazy_query_held_up_amid_its_walk_still_sees_what_it_began_with(
         await is_waited_for(owner_database, "lazy_passages")
         await set_state(tenancy, new, "lazy", state="ready")
     assert await asking == {"Tonnberg"}
+
+
+async def test_an_entity_is_read_as_of_one_moment(
+    client: httpx.AsyncClient, owner_database: Database, workspace_id: WorkspaceId, document: Any
+) -> None:
+    link = f"/v1/workspaces/{workspace_id}/entities/Ada Moreau"
+    before = (await client.get(link)).json()
+    assert before["relations"]
+    async with owner_database.system() as session:
+        await session.execute(text("LOCK TABLE lightrag_graph_edges IN ACCESS EXCLUSIVE MODE"))
+        reading = asyncio.create_task(client.get(link))
+        await is_waited_for(owner_database, "lightrag_graph_edges")
+        for table in ("lightrag_graph_nodes", "lightrag_graph_edges"):
+            changed = f"UPDATE {table} SET properties = jsonb_set(properties, '{{description}}', '\"new\"') WHERE workspace = :name"
+            await session.execute(text(changed), {"name": f"w_{workspace_id.hex}"})
+    assert (await reading).json() == before
+    after = (await client.get(link)).json()
+    assert {after["description"], *(relation["description"] for relation in after["relations"])} == {"new"}

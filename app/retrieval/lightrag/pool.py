@@ -263,16 +263,17 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             await self.pool.release(connection)
 
     @asynccontextmanager
-    async def snapshot(self, name: str) -> AsyncIterator[Reads]:
-        """Reads inside the workspace's fence that see what the transaction sees that shares its snapshot by `name`.
+    async def snapshot(self, name: str | None = None) -> AsyncIterator[Reads]:
+        """Reads inside the workspace's fence that see one moment, or what the transaction sees that shares its snapshot by `name`.
 
         They run one after the other on one connection: a search that held several while it waits for another one could
         wait for its like for ever.
         """
-        if not _SNAPSHOT_NAME.fullmatch(name):
+        if name is not None and not _SNAPSHOT_NAME.fullmatch(name):
             raise ValueError("that is no name of a snapshot")
+        share = "" if name is None else f"; SET TRANSACTION SNAPSHOT '{name}'"
         try:
-            connection = await self._begin(f"{_BEGIN_READING}; SET TRANSACTION SNAPSHOT '{name}'")
+            connection = await self._begin(f"{_BEGIN_READING}{share}")
         except (asyncpg.UndefinedObjectError, asyncpg.InvalidParameterValueError) as error:
             raise EngineUnavailable("the search's snapshot is gone with its connection; try again") from error
         try:

@@ -12,6 +12,7 @@ from app.retrieval.lightrag.graphs import support_store
 from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.names import engine_name
 from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.reads import Reads
 from app.retrieval.lightrag.stores import Writes
 from app.retrieval.lightrag.support_store import SupportStore
 
@@ -24,22 +25,24 @@ class EntityOperations:
         self._instances = instances
         self._writes = writes
 
-    def _support(self, workspace: EngineWorkspace) -> SupportStore:
-        return support_store(self._database, workspace.ref, include_partial=True)
+    def _support(self, workspace: EngineWorkspace, reads: Reads | None = None) -> SupportStore:
+        return support_store(reads or self._database, workspace.ref, include_partial=True)
 
-    def _aliases(self, workspace: EngineWorkspace) -> AliasStore:
-        return AliasStore(self._database, workspace.ref)
+    def _aliases(self, workspace: EngineWorkspace, reads: Reads | None = None) -> AliasStore:
+        return AliasStore(reads or self._database, workspace.ref)
 
     def _edits(self, workspace: EngineWorkspace) -> EditStore:
         return EditStore(self._database, workspace.ref)
 
-    async def _resolve(self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True) -> str | None:
+    async def _resolve(
+        self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True, reads: Reads | None = None
+    ) -> str | None:
         """The entity of that very name, or of the name LightRAG makes of it, or that another spelling or alias means."""
         with inside(workspace.ref):
-            aliases = self._aliases(workspace)
+            aliases = self._aliases(workspace, reads)
             meant = await (aliases.meanings([name]) if by_alias else aliases.meant_by_spelling([name]))
             candidates = [name, engine_name(name), *meant.values()]
-            known = await self._support(workspace).existing(candidates)
+            known = await self._support(workspace, reads).existing(candidates)
         return next((candidate for candidate in candidates if candidate in known), None)
 
     async def names_of(self, workspace: EngineWorkspace, name: str) -> Sequence[str]:

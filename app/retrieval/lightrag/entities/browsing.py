@@ -1,4 +1,4 @@
-"""Browses the entities of a workspace's graph."""
+"""Browses the entities of a workspace's graph, each answer from one snapshot of it, as searches do."""
 
 import json
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from app.retrieval.contract import EngineWorkspace, RelationEvidence
 from app.retrieval.entity_contract import EntityDetail, EntityNotFound, EntitySummary
 from app.retrieval.lightrag.entities.base import EntityOperations
 from app.retrieval.lightrag.evidence import graph_evidence, plain_text
+from app.retrieval.lightrag.graphs import graph_reads
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.support_store import SupportStore
 
@@ -18,23 +19,24 @@ class EntityBrowsing(EntityOperations):
     ) -> Sequence[EntitySummary]:
         """`prefix` is compared without case."""
         with inside(workspace.ref):
-            store = self._support(workspace)
-            rows = await store.entities(prefix=prefix, after=after, limit=limit)
-            descriptions = await trusted_texts(store, {row["name"]: row["description"] or "" for row in rows})
+            async with self._database.snapshot() as reads:
+                store = self._support(workspace, reads)
+                rows = await store.entities(prefix=prefix, after=after, limit=limit)
+                descriptions = await trusted_texts(store, {row["name"]: row["description"] or "" for row in rows})
         return [EntitySummary(row["name"], row["type"] or "", descriptions[row["name"]], row["degree"]) for row in rows]
 
     async def get(self, workspace: EngineWorkspace, name: str) -> EntityDetail:
         with inside(workspace.ref):
-            store = self._support(workspace)
-            known = await self._resolve(workspace, name)
-            chunks = await store.chunks_of(known) if known else ()
-            if known is None or not (chunks or await store.is_trusted(known)):
-                raise EntityNotFound(f"There is no entity named {name!r}.")
-            async with self._instances.use(workspace) as instance:
-                node = await instance.rag.chunk_entity_relation_graph.get_node(known)
-            described = await trusted_texts(store, {known: node["description"]})
-            relations = await relation_evidence(store, await store.relations_of(known))
-        return EntityDetail(known, node.get("entity_type") or "", described[known], relations, chunks)
+            async with self._database.snapshot() as reads:
+                store = self._support(workspace, reads)
+                known = await self._resolve(workspace, name, reads=reads)
+                chunks = await store.chunks_of(known) if known else ()
+                if known is None or not (chunks or await store.is_trusted(known)):
+                    raise EntityNotFound(f"There is no entity named {name!r}.")
+                [node] = await graph_reads(reads, workspace.ref, store.states).nodes([known])
+                described = await trusted_texts(store, {known: node["description"]})
+                relations = await relation_evidence(store, await store.relations_of(known))
+        return EntityDetail(known, node["entity_type"] or "", described[known], relations, chunks)
 
 
 async def relation_evidence(store: SupportStore, found: Sequence[Any]) -> tuple[RelationEvidence, ...]:
