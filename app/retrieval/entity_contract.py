@@ -14,6 +14,7 @@ from app.retrieval.errors import (
     EntityNotFound,
     InvalidAlias,
     InvalidMerge,
+    RemovedWithDocuments,
     UndoBlocked,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "EntityNotFound",
     "InvalidAlias",
     "InvalidMerge",
+    "RemovedWithDocuments",
     "UndoBlocked",
 ]
 

@@ -71,6 +71,13 @@ class UndoBlocked(Conflict):
     title = "The change cannot be undone"
 
 
+class RemovedWithDocuments(Conflict):
+    """What a change was about went with the last document that spoke of it."""
+
+    code = "removed_with_documents"
+    title = "The change was removed with its documents"
+
+
 class GraphStoreUnavailable(Conflict):
     """This installation cannot keep graphs in the store that was asked for."""
 

@@ -25,6 +25,7 @@ from app.retrieval.entity_contract import (
     EntityDetail,
     MergePreview,
     MergeRequest,
+    RemovedWithDocuments,
     UndoBlocked,
 )
 
@@ -117,7 +118,7 @@ class EntityChanges:
     async def undo(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, change_id: UUID, by: Requested
     ) -> EntityChange:
-        """The change that undid it, or will. Raises ChangeNotFound, UndoBlocked and WorkspaceBusy."""
+        """The change that undid it, or will. Raises ChangeNotFound, UndoBlocked, RemovedWithDocuments and WorkspaceBusy."""
         workspace = await self._browsing.open(tenant_id, workspace_id)
         asked = {"change_id": str(change_id)}
         before = await self._made_before(workspace, by, "undo", asked)
@@ -126,6 +127,8 @@ class EntityChanges:
         change = await self.get(tenant_id, workspace_id, change_id)
         if change.state != "done" or change.kind not in ("merge", "split"):
             raise UndoBlocked("Only a merge or a split that is done can be undone.", state=change.state)
+        if change.forgotten_at is not None:
+            raise RemovedWithDocuments("A name of the change was removed with the last document that spoke of it.")
         if await self._entities.count_relations(workspace, change.names) > self._inline_relations:
             return await self._queue(workspace, "undo", change.names, asked, by, undoes=change_id)
         record = ChangeRecord(request=asked, actor=by.actor, request_key=by.key)

@@ -136,7 +136,9 @@ class Purger:
                 removed = await PurgeRepository(session).remove_queries(ref.workspace_id, QUERIES_AT_ONCE)
                 await PurgeRepository(session).touch_workspace(ref.workspace_id)
         async with self._ports.database.tenant(job.tenant_id) as session:
-            await PurgeRepository(session).remove_workspace(ref.workspace_id)
+            repository = PurgeRepository(session)
+            await repository.redact_audit_log(ref.workspace_id)
+            await repository.remove_workspace(ref.workspace_id)
 
     async def _graph_versions(self, session: TenantSession, document_id: UUID) -> Sequence[UUID]:
         versions = await PurgeRepository(session).list_versions(document_id)
@@ -177,6 +179,7 @@ class Purger:
                 await repository.remove_version(version_id)
             await repository.remove_blobs(keys)
             await repository.remove_document(document_id)
+            await repository.redact_audit_log(ref.workspace_id, document_id)
             # Looked at before the commit: the document is `deleting` until this has counted nothing.
             if left := await repository.traces(document_id, version_ids):
                 raise RemovalIncomplete("rows of the document are left", left=left)

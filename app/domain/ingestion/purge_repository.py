@@ -48,6 +48,14 @@ SELECT c.relname, a.attname
  ORDER BY 1, 2
 """)
 
+# What the audit log quotes of a document is all but this.
+QUOTED = text("""
+SELECT count(*) FROM audit_events
+ WHERE tenant_id = :tenant AND kind = 'document' AND subject = :document
+   AND (coalesce(before, '{}') || coalesce(after, '{}')) - ARRAY['id', 'workspace_id', 'deleting_at'] <> '{}'
+""")
+REDACT = text("SELECT redact_audit_log(:workspace, :document)")
+
 
 class PurgeRepository(TenantRepository):
     async def traces(self, document_id: UUID, version_ids: Sequence[UUID]) -> dict[str, int]:
@@ -60,7 +68,12 @@ class PurgeRepository(TenantRepository):
             rows = await self.session.scalar(counted, {"tenant": self.session.tenant_id, "names": names})
             if rows:
                 found[f"{table}.{column}"] = int(rows)
-        return found
+        quoted = await self.session.scalar(QUOTED, {"tenant": self.session.tenant_id, "document": str(document_id)})
+        return found | ({"audit_events": int(quoted)} if quoted else {})
+
+    async def redact_audit_log(self, workspace_id: UUID, document_id: UUID | None = None) -> None:
+        """Take out of the audit log what it quotes of a document that is being deleted, or of a workspace that is."""
+        await self.session.execute(REDACT, {"workspace": workspace_id, "document": document_id})
 
     async def list_superseded(self, document_id: UUID) -> Sequence[UUID]:
         """Versions older than the newest that no engine answers from and nobody works on."""

@@ -35,6 +35,15 @@ WITH RECURSIVE found AS (
 )
 SELECT DISTINCT a.alias FROM found f JOIN entity_aliases a ON a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = f.key"""
 
+# Aliases that stay while what they were led over goes: each means at once what it meant in the end.
+_PASSED = """
+SELECT alias FROM entity_aliases
+ WHERE tenant_id = $1 AND workspace_id = $2 AND target_key = ANY ($3) AND key <> ALL ($3) AND source <> 'spelling'"""
+_SHORTEN = """
+UPDATE entity_aliases a SET target = w.target, target_key = w.target_key
+  FROM unnest($3::bytea[], $4::text[], $5::bytea[]) AS w (key, target, target_key)
+ WHERE a.tenant_id = $1 AND a.workspace_id = $2 AND a.key = w.key"""
+
 _FORGET_SPELLINGS = "DELETE FROM entity_aliases WHERE tenant_id = $1 AND workspace_id = $2 AND source = 'spelling'"
 
 # What was said of the sources is said of the target from now on, but for what they said of each other.
@@ -116,6 +125,15 @@ class AliasStore:
     def dropping(self, keys: Sequence[bytes]) -> Statement:
         """Remove rows of any source."""
         return Statement(_DROP, (*self._scope, list(keys)))
+
+    async def passing_by(self, keys: Sequence[bytes]) -> Sequence[Statement]:
+        """Before the rows with these keys go: what leads over one of them to another end goes there directly."""
+        passed = [row["alias"] for row in await self._fetch(_PASSED, list(keys))]
+        ends = {alias: end for alias, end in (await self.meanings(passed)).items() if entity_key(end) not in keys}
+        if not ends:
+            return []
+        columns = map(entity_key, ends), ends.values(), map(entity_key, ends.values())
+        return [Statement(_SHORTEN, (*self._scope, *map(list, columns)))]
 
     async def rows_of(self, names: Iterable[str]) -> dict[bytes, AliasRow]:
         """The rows of these very names, by key."""

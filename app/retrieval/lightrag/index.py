@@ -23,6 +23,7 @@ from app.retrieval.contract import (
     WorkspaceRef,
 )
 from app.retrieval.lightrag.alias_store import AliasStore
+from app.retrieval.lightrag.departures import Departure
 from app.retrieval.lightrag.edit_store import EditStore
 from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.extraction import chunk_id, extract_chunks, read_answers
@@ -138,18 +139,23 @@ class GraphWriter:
             if not await store.traces(name):
                 return
 
+            departure = Departure(self._database, workspace.ref, name)
+
             async def write(operation: Write) -> None:
+                if not keep_answers:
+                    await departure.read()
                 with resolved_names(self._database, workspace.ref):
                     touched = await _remove(rag, store, name)
                     forgotten = await self._edit_again(rag, workspace, touched)
+                names_gone = await departure.forgetting(rag, touched)
                 if not keep_answers:
                     await rag.llm_response_cache.delete(await store.answers_of(name))
-                await operation.commit(
-                    [*forgotten, delete_mentions(workspace.ref, [version_id]), forgetting(workspace.ref, touched)]
-                )
+                forgotten += [delete_mentions(workspace.ref, [version_id]), forgetting(workspace.ref, touched)]
+                await operation.commit([*forgotten, *names_gone])
 
             async with ended_with_block():
                 await self._writes.run(rag, lease, write)
+                await departure.prove(lease)
             left = await store.traces(name)
             if keep_answers:
                 left.pop(ANSWERS, None)
@@ -173,7 +179,7 @@ class GraphWriter:
         name = f"w_{workspace_id.hex}"
         with engine_workspace(name):
             for statement in await GraphStore(self._database, name, "").clearing():
-                await self._database.fetch(statement.sql, *statement.arguments)
+                await self._database.fetch(statement.sql, *statement.values)
             await self._database.fetch("SELECT drop_graph($1)", workspace_id)
 
     async def _edit_again(self, rag: Any, workspace: EngineWorkspace, names: Collection[str]) -> list[Statement]:

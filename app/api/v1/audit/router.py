@@ -27,7 +27,8 @@ async def list_audit_events(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> AuditPage:
-    """What keys, users and operators changed in this tenant, newest first. Nobody can change or remove it."""
+    """What keys, users and operators changed in this tenant, newest first. Nobody can remove an event; what it quotes of a
+    document goes with the document."""
     wanted = AuditFilter(actor, kind, subject, since, until)
     found = await AuditLog(session).list(wanted, before_id=decode_number(cursor), limit=limit + 1)
     page, rest = found[:limit], found[limit:]

@@ -21,6 +21,7 @@ EXAMPLE: dict[str, Any] = {
     "workspace_id": "1f0f8f5a-3c44-4d6e-9a59-0a6c1f4b2d11",
     "before": {"title": "Shift report"},
     "after": {"title": "Shift report, 30 November"},
+    "redacted_at": None,
 }
 
 
@@ -43,6 +44,9 @@ class AuditEventRead(BaseModel):
     workspace_id: UUID | None
     before: dict[str, Any] | None = Field(description="Of an update: the fields that changed, as they were.")
     after: dict[str, Any] | None
+    redacted_at: datetime | None = Field(
+        description="When what it quoted of a document was removed with that document; a name is an empty `subject` then."
+    )
 
 
 class AuditPage(Page[AuditEventRead]):

@@ -119,6 +119,7 @@ class ChangeRead(BaseModel):
                     "error_detail": None,
                     "created_at": "2026-11-30T12:00:00Z",
                     "finished_at": "2026-11-30T12:00:01Z",
+                    "forgotten_at": None,
                 }
             ]
         },
@@ -135,6 +136,9 @@ class ChangeRead(BaseModel):
     error_detail: str | None
     created_at: datetime
     finished_at: datetime | None
+    forgotten_at: datetime | None = Field(
+        description="When a name that it told was removed with the last document that spoke of it; `names` keeps the others."
+    )
 
     @classmethod
     def of(cls, change: EntityChange) -> Self:

@@ -23,7 +23,13 @@ from app.domain.entities.changes import Merged
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.settings import without_binary
 from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
-from app.retrieval.entity_contract import ChangeNotFound, EntityNotFound, InvalidMerge, UndoBlocked
+from app.retrieval.entity_contract import (
+    ChangeNotFound,
+    EntityNotFound,
+    InvalidMerge,
+    RemovedWithDocuments,
+    UndoBlocked,
+)
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities", tags=["entities"])
 QUEUED: dict[int | str, dict[str, Any]] = {
@@ -102,8 +108,8 @@ async def read_change(
     "/changes/{change_id}/undo",
     summary="Undo a merge or a split",
     responses=problems(
-        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, ChangeNotFound, UndoBlocked, WorkspaceBusy,
-        GraphWriteFailed,
+        RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, ChangeNotFound, UndoBlocked, RemovedWithDocuments,
+        WorkspaceBusy, GraphWriteFailed,
     ) | QUEUED,
 )  # fmt: skip
 async def undo_change(

@@ -126,11 +126,11 @@ class NameResolver:
 
     async def rewrite(self, answers: Sequence[tuple[str, str]]) -> list[str]:
         """Raw answers, each given with its chunk, under resolved names; one in which no name changes is returned as it is."""
-        parsed = [await _parsed(answer) for _, answer in answers]
-        meant = await self.resolve(names_of(parsed))
+        read = [await parsed(answer) for _, answer in answers]
+        meant = await self.resolve(names_of(read))
         splits = await self.splits()
         rewritten = []
-        for (chunk, answer), found in zip(answers, parsed, strict=True):
+        for (chunk, answer), found in zip(answers, read, strict=True):
             here = _in_chunk(chunk, meant, splits)
             is_same = all(here[name] == name for name in names_of([found]))
             rewritten.append(answer if is_same else _as_json(_renamed(found, here)))
@@ -204,8 +204,8 @@ def forgetting(ref: WorkspaceRef, names: Iterable[str]) -> Statement:
     return Statement(forget, (ref.tenant_id, ref.workspace_id, keys, ref.engine_name))
 
 
-async def _parsed(answer: str) -> Extraction:
-    """Read by LightRAG's own parser, which knows both forms and repairs what models get wrong."""
+async def parsed(answer: str) -> Extraction:
+    """A raw answer, read by LightRAG's own parser, which knows both forms and repairs what models get wrong."""
     found: Extraction = await _rebuild_from_extraction_result(None, answer, "", 0, chunk_data={})
     return found
 
