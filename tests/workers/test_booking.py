@@ -8,9 +8,11 @@ from app.domain.ingestion.states import IndexStates
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.providers.contract import ModelProfile, Purpose
 from app.retrieval.contract import Engine
+from tests.factories import Tenancy
 from tests.fakes.stub_process import StubServer
-from tests.workers.reports import CHUNKS, extracted_text, run_graph
+from tests.workers.reports import CHUNKS, GRAPH, SMALL_CHUNKS, extracted_text, run_graph
 from tests.workers.uploads import Upload, Uploads
+from workers.task import attempt
 
 # By the transactions that wrote the rows.
 BOOKED_LATER = """
@@ -80,3 +82,20 @@ async def test_what_a_rolled_back_transaction_booked_is_booked_by_the_next(
     async with uploads.database.tenant(uploads.tenant_id) as session:
         await book_usage(session, begun)
     assert await uploads.scalar(BOOKED, version=upload.version_id) == 1
+
+
+async def test_what_a_removal_asks_a_model_for_is_booked(
+    worker: Worker, tenancy: Tenancy, uploads: Uploads, stub_chat: str, stub_llm: StubServer
+) -> None:
+    """What is left of an entity's text is summed up anew."""
+    settings = SMALL_CHUNKS | {"summary_after_fragments": 2}
+    workspace_id = await tenancy.add_workspace(engines=GRAPH, chat=stub_chat, settings=settings)
+    first, second = [await extracted_text(worker, uploads, workspace_id) for _ in range(2)]
+    for upload in (first, second):
+        await run_graph(worker, upload)
+    before = stub_llm.stats()["calls"]["summary"]
+    await uploads.begin_deletion(first)
+    await attempt(worker.jobs, first.purge, runs=1)
+    assert stub_llm.stats()["calls"]["summary"] > before
+    booked = "SELECT sum(calls) FROM usage_events WHERE workspace_id = :workspace AND purpose = 'summary'"
+    assert await uploads.scalar(booked, workspace=workspace_id) == stub_llm.stats()["calls"]["summary"]

@@ -15,8 +15,10 @@ from app.domain.ingestion.purge_repository import PurgeRepository
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
+from app.domain.usage.repository import UsageLedger
 from app.errors import Unavailable
 from app.jobs import PurgeDocument, PurgeGraphVersion, PurgeUnownedVersion, PurgeWorkspace, enqueue
+from app.providers.usage import meter_usage
 from app.retrieval.contract import Engine, EngineWorkspace, Lease, WorkspaceRef
 
 ENGINES: tuple[Engine, ...] = ("lazy", "graph")
@@ -151,8 +153,15 @@ class Purger:
             yield None
             return
         workspace = await self._ports.workspaces.open(ref.tenant_id, ref.workspace_id)
-        async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=1) as lease:
-            yield _WritableGraph(workspace, lease)
+        with meter_usage() as meter:
+            try:
+                async with self._ports.leases.hold(ref, wait_seconds=LEASE_WAIT_SECONDS, longest_line=1) as lease:
+                    yield _WritableGraph(workspace, lease)
+            finally:
+                # What is left of an entity's text may be summed up anew.
+                if meter.totals:
+                    async with self._ports.database.tenant(ref.tenant_id) as session:
+                        await UsageLedger(session).add(meter, ref.workspace_id)
 
     async def _remove_version(self, facts: VersionFacts) -> None:
         async with self._ports.database.tenant(facts.ref.tenant_id) as session:
