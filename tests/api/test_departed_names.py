@@ -126,7 +126,7 @@ async def test_names_stay_that_others_say_or_people_made(corpus: Corpus) -> None
     assert await corpus.meant_by(corpus.helena) == corpus.elena
     assert (await corpus.change(merged))["forgotten_at"] is None
     await corpus.post("/aliases", {"alias": "The Captain", "target": corpus.elena})
-    await corpus.post("", {"name": "Quorbix Clocks", "type": "Company"})
+    await corpus.post("", {"name": "Quorbix Clocks", "type": "Company", "description": "Sells clocks."})
     await corpus.delete(again, corpus.harbour)
     aliases = (await corpus.client.get(f"{corpus.url}/aliases")).json()["items"]
     assert [(item["alias"], item["target"]) for item in aliases] == [("The Captain", corpus.elena)]
