@@ -133,6 +133,18 @@ async def test_names_stay_that_others_say_or_people_made(corpus: Corpus) -> None
     assert await corpus.meant_by("Quorbix Clocks") == "Quorbix Clocks"
 
 
+async def test_another_spelling_of_an_entity_s_name_goes_alone(corpus: Corpus) -> None:
+    """The entity stands by what its alias brings, and no document says its own name any more."""
+    await corpus.add(corpus.clocks, corpus.harbour)
+    merged = await corpus.merge(corpus.helena, corpus.elena)
+    spelt = corpus.harbour.replace(corpus.elena, corpus.elena.upper())
+    await corpus.add(spelt)
+    assert await corpus.meant_by(corpus.elena.upper()) == corpus.elena
+    await corpus.delete(corpus.harbour, spelt)
+    assert await corpus.meant_by(corpus.helena) == corpus.elena
+    assert (await corpus.change(merged))["names"] == [corpus.helena, corpus.elena]
+
+
 async def test_a_name_that_comes_back_after_its_documents_is_a_new_one(corpus: Corpus) -> None:
     await corpus.add(corpus.clocks, corpus.harbour)
     await corpus.merge(corpus.helena, corpus.elena)

@@ -90,8 +90,9 @@ class Departure:
                 )
 
     async def _without_support(self, rag: Any, names: Sequence[str]) -> list[str]:
-        nodes = await rag.chunk_entity_relation_graph.get_nodes_batch(list(names))
-        left = await self._recorded([name for name in names if name not in nodes])
+        # In whatever spelling: an entity bears the one that came first.
+        borne = set(map(entity_key, await rag.chunk_entity_relation_graph.get_nodes_batch(list(names))))
+        left = await self._recorded([name for name in names if entity_key(name) not in borne])
         if not left:
             return []
         scope = self._ref.tenant_id, self._ref.workspace_id
