@@ -5,8 +5,8 @@ from alembic import op
 
 from app.db.policies import APP_ROLE, ENGINE_ROLE
 
-revision = "0026"
-down_revision = "0025"
+revision = "0028"
+down_revision = "0027"
 branch_labels = None
 depends_on = None
 

@@ -5,8 +5,8 @@ from alembic import op
 
 from app.db.policies import ENGINE_ROLE
 
-revision = "0027"
-down_revision = "0026"
+revision = "0029"
+down_revision = "0028"
 branch_labels = None
 depends_on = None
 
