@@ -181,19 +181,21 @@ class TenantSession(SystemSession):
 
     @asynccontextmanager
     async def limited(self, seconds: float) -> AsyncIterator[None]:
-        """Statements inside are ended by the server after `seconds` each, and none begins later than that.
+        """For reading: statements inside are ended by the server after `seconds` each, and none begins later than that.
 
-        Raises StatementTimedOut: what was done inside is taken back, and the transaction goes on.
+        Raises StatementTimedOut, and the transaction goes on. What was written inside is taken back in any case.
         """
         limit = max(1, int(seconds * 1000))
         try:
-            async with self.begin_nested():
+            async with self.begin_nested() as savepoint:
                 await self.execute(LIMIT, {"limit": str(limit)})
                 self.info["ends_at"] = monotonic() + seconds
                 try:
                     yield
                 finally:
                     del self.info["ends_at"]
+                # With it goes the limit, which would otherwise hold until the end of the transaction.
+                await savepoint.rollback()
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) == QUERY_CANCELED:
                 raise StatementTimedOut from error

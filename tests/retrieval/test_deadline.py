@@ -72,6 +72,19 @@ async def test_the_server_ends_a_statement_and_the_transaction_goes_on(database:
             assert (await session.execute(text("SELECT 7"))).scalar_one() == 7
 
 
+async def test_the_limit_of_a_leg_ends_with_it(database: Database, tenancy: Tenancy) -> None:
+    shown = text("SELECT current_setting('statement_timeout')")
+    async with database.snapshot(tenancy.tenant_id) as session:
+        before = (await session.execute(shown)).scalar_one()
+
+        async def inside() -> str:
+            return str((await session.execute(shown)).scalar_one())
+
+        with within(10):
+            assert await leg("bm25", inside, "", session=session) not in (before, "")
+        assert (await session.execute(shown)).scalar_one() == before
+
+
 async def test_no_statement_of_a_leg_begins_after_its_time(database: Database, tenancy: Tenancy) -> None:
     async with database.snapshot(tenancy.tenant_id) as session:
         with within(0.25) as deadline:
