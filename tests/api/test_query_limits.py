@@ -88,7 +88,7 @@ async def test_statements_are_told_and_counted(client: httpx.AsyncClient, url: s
         first, second = await ask(client, url, mode=mode), await ask(client, url, mode=mode)
         told = [answer["usage"]["sql_statements"] for answer in (first, second)]
         assert told[0] > 5, json.dumps(first["usage"])
-        assert (told[1] < told[0]) == (mode == "baseline")  # the lazy engine remembers
+        assert mode == "mix" or told[1] < told[0]  # the lazy engine remembers
         assert series("trellis_query_statements_total", mode=mode) == before[0] + sum(told)
         assert series("trellis_query_seconds_count", mode=mode) == before[1] + 2
     assert series("trellis_query_stage_seconds_count", mode="baseline", stage="vectors") >= 1
