@@ -97,7 +97,8 @@ class Owner:
 
     async def _first_of(self, collection: str, template: str) -> Any:
         listed = await self.client.get(collection)
-        items = listed.json().get("items", []) if listed.status_code == 200 else []
+        told = listed.json() if listed.status_code == 200 else {}
+        items = told.get("items") or told.get("data", [])  # OpenAI's lists call them so
         if not items and "post" in DOCUMENT["paths"].get(template, {}):
             made = await self.client.post(collection, json=example(DOCUMENT["paths"][template]["post"]))
             items = [made.json()] if made.status_code < 300 else []
