@@ -193,6 +193,7 @@ async def test_the_offline_model_quotes_and_says_so(
     assert "- Kestrel Polymers makes the seals of the Tideline Sensor in Porto. [1]" in text
     told = whole.to_dict()["trellis"]
     assert told["is_extractive"] is True
+    assert told["routing"] is None
     assert told["experimental"] is False
     assert any("temperature" in note for note in told["notes"])
     assert whole.usage.completion_tokens > 0
@@ -289,6 +290,13 @@ async def test_a_client_that_goes_ends_the_call_of_the_model_and_pays_for_what_i
 
     await until(is_broken)
     await until(is_booked)
+
+
+async def test_auto_says_what_it_picked(sdk: openai.AsyncOpenAI, quoted: WorkspaceId) -> None:
+    answer = await sdk.chat.completions.create(model="offline:auto", messages=ASKED)
+    told: Any = answer.to_dict()["trellis"]
+    assert told["mode"] == told["routing"]["mode"] in MODES
+    assert told["routing"]["reason"]
 
 
 async def test_requests_as_open_webui_sends_them(

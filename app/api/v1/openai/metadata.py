@@ -1,6 +1,7 @@
 """What an answer says of itself under `trellis`."""
 
 from app.api.v1.openai.schemas import CacheRead, IndexRead, TrellisRead
+from app.api.v1.queries.routing_schemas import AddedTermRead, RoutingRead
 from app.api.v1.queries.schemas import Usage
 from app.domain.answering.service import Writing
 from app.providers.usage import UsageMeter
@@ -19,6 +20,8 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
         query_id=answer.query_id,
         workspace_id=ref.workspace_id,
         mode=answer.mode,
+        routing=None if answer.routing is None else RoutingRead.model_validate(answer.routing),
+        added_terms=[AddedTermRead.model_validate(term) for term in answer.added_terms],
         chat_model=writing.chat_model,
         is_extractive=writing.is_extractive,
         timings_ms={name: round(value, 2) for name, value in {**answer.timings_ms, **writing.timings_ms}.items()},

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from app.api.fields import Body
 from app.api.problems import validation_problem
 from app.api.v1.openai.parameters import UnsupportedParameter, refuse_message_fields, refuse_parameters
+from app.api.v1.queries.routing_schemas import AddedTermRead, RoutingRead
 from app.api.v1.queries.schemas import Citation, Usage
 from app.domain.answering.prompt import Conversation
 from app.domain.answering.service import Wish
@@ -199,6 +200,8 @@ class TrellisRead(BaseModel):
     query_id: UUID
     workspace_id: UUID
     mode: str
+    routing: RoutingRead | None = Field(description="Of `auto`: why it picked the mode; else null.")
+    added_terms: list[AddedTermRead] = Field(description="Words that were looked for beside those of the question.")
     chat_model: str
     is_extractive: bool = Field(description="No language model wrote the answer: it quotes the documents.")
     timings_ms: dict[str, float]
