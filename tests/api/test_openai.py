@@ -292,6 +292,32 @@ async def test_a_client_that_goes_ends_the_call_of_the_model_and_pays_for_what_i
     await until(is_booked)
 
 
+async def test_a_client_that_does_not_wait_for_an_answer_ends_the_call_too(
+    server_url: str, key: str, written: WorkspaceId, stub_llm: StubServer, tenancy: Tenancy
+) -> None:
+    stub_llm.set_faults({"kind": "answer", "delay_ms": 60_000})
+    headers = {"Authorization": f"Bearer {key}"}
+    body = {"model": "acme-handbook:lazy", "messages": ASKED}
+    async with httpx.AsyncClient(headers=headers, timeout=120) as plain:
+        asking = asyncio.create_task(plain.post(f"{server_url}/chat/completions", json=body))
+
+        async def is_asked() -> bool:
+            return bool((await asyncio.to_thread(stub_llm.stats))["in_flight"].get("answer"))
+
+        await until(is_asked)
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    async def is_booked() -> bool:
+        async with tenancy.database.tenant(tenancy.tenant_id) as session:
+            found = await session.scalars(
+                select(UsageEvent).where(UsageEvent.workspace_id == written, UsageEvent.purpose == "answer")
+            )
+            return [(row.calls, row.is_estimated) for row in found] == [(1, True)]
+
+    await until(is_booked)
+
+
 async def test_auto_says_what_it_picked(sdk: openai.AsyncOpenAI, quoted: WorkspaceId) -> None:
     answer = await sdk.chat.completions.create(model="offline:auto", messages=ASKED)
     told: Any = answer.to_dict()["trellis"]

@@ -22,5 +22,10 @@ def embedding_profile(base_url: str, **changes: Any) -> ModelProfile:
     return replace(profile, **changes)
 
 
+def rerank_profile(base_url: str, **changes: Any) -> ModelProfile:
+    profile = ModelProfile(UUID(int=5), "stub-rerank", "rerank", "openai", "stub", base_url=base_url, max_retries=0)
+    return replace(profile, **changes)
+
+
 def offline_embedding_profile(model: str) -> ModelProfile:
     return ModelProfile(UUID(int=4), f"offline-{model}", "embedding", "offline", model)

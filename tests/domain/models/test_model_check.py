@@ -14,7 +14,13 @@ from app.domain.models.check import check_model
 from app.providers.factory import ModelFactory
 from app.settings import Settings
 from tests.fakes.stub_process import StubServer, run_stub
-from tests.providers.profiles import OFFLINE_CHAT, chat_profile, embedding_profile, offline_embedding_profile
+from tests.providers.profiles import (
+    OFFLINE_CHAT,
+    chat_profile,
+    embedding_profile,
+    offline_embedding_profile,
+    rerank_profile,
+)
 
 
 @pytest.fixture
@@ -34,6 +40,14 @@ async def test_good_chat_model_passes_everything(factory: ModelFactory) -> None:
     with run_stub("--api-key", "right") as stub:
         found = await outcomes(factory, chat_profile(stub.base_url, api_key=SecretStr("right")))
     assert found == dict.fromkeys(("extraction", "keywords", "usage", "bad key"), "passed") | {"streaming": "warning"}
+
+
+async def test_a_reranker_is_tried(stub_llm: StubServer, factory: ModelFactory) -> None:
+    with run_stub("--api-key", "right") as stub:
+        found = await outcomes(factory, rerank_profile(stub.base_url, api_key=SecretStr("right")))
+    assert found == dict.fromkeys(("rerank", "usage", "bad key"), "passed")
+    stub_llm.set_faults({"kind": "rerank", "page": '{"results": []}', "times": 2})
+    assert (await outcomes(factory, rerank_profile(stub_llm.base_url)))["rerank"] == "failed"
 
 
 async def test_endpoint_that_takes_any_key_and_reports_no_usage_gets_warnings(factory: ModelFactory) -> None:
