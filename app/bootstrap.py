@@ -19,8 +19,10 @@ from redis.exceptions import RedisError
 from app.aside import Aside
 from app.blobs.store import BlobStore
 from app.db.session import Database
+from app.domain.entities.automatic import AutomaticMerging
 from app.domain.entities.changes import EntityChanges
 from app.domain.entities.checking import GraphChecking
+from app.domain.entities.duplicates import EntityDuplicates
 from app.domain.entities.editing import EntityEditing
 from app.domain.entities.looking import EntityLooking
 from app.domain.entities.service import EntityService
@@ -81,7 +83,7 @@ class Container:
         return QueryService(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
 
     def entities(self) -> EntityService:
-        return EntityService(self.database, self.workspaces, self.graph.entities, self.leases)
+        return EntityService(self.database, self.workspaces, self.graph.entities)
 
     def graph_move(self) -> GraphMove:
         return GraphMove(self.database, self.workspaces, self.leases, self.graph.stores, self.graph.moves)
@@ -90,14 +92,20 @@ class Container:
         return EntityEditing(self.entities(), self.entity_changes(), self.graph.entities)
 
     def entity_looking(self) -> EntityLooking:
-        return EntityLooking(self.database, self.entities(), self.entity_changes(), self.graph.entities)
+        return EntityLooking(self.entities(), self.graph.entities)
+
+    def entity_duplicates(self) -> EntityDuplicates:
+        return EntityDuplicates(self.database, self.entities(), self.entity_changes(), self.graph.entities)
+
+    def automatic_merging(self) -> AutomaticMerging:
+        return AutomaticMerging(self.database, self.entity_duplicates())
 
     def graph_checking(self) -> GraphChecking:
-        return GraphChecking(self.entities(), self.entity_changes(), self.graph.entities)
+        return GraphChecking(self.database, self.entities(), self.entity_changes(), self.graph.entities)
 
     def entity_changes(self) -> EntityChanges:
         return EntityChanges(
-            self.database, self.entities(), self.graph.entities, self.leases,
+            self.database, self.entities(), self.graph.entities, self.graph.entities, self.leases,
             inline_relations=self.settings.merge_inline_relations,
         )  # fmt: skip
 
@@ -234,7 +242,7 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
         )
         yield Worker(
             container=container,
-            jobs=JobRunner(ports, container.entity_changes().run),
+            jobs=JobRunner(ports, container.entity_changes().run, container.automatic_merging().run),
             sweeper=sweeper,
             leftovers=leftovers,
             vectors=VectorUpkeep(container.database),

@@ -59,6 +59,15 @@ class ChangeEntities(Job):
 
 
 @dataclass(frozen=True)
+class MergeDuplicates(Job):
+    """Merge the surest duplicates of a workspace that wants it; told after each document that came into the graph."""
+
+    name = "entities.merge_duplicates"
+    queue = "graph"
+    workspace_id: UUID
+
+
+@dataclass(frozen=True)
 class PurgeDocument(Job):
     """Remove every trace of a document that is being deleted."""
 
@@ -117,6 +126,7 @@ ALL_JOBS: tuple[type[Job], ...] = (
     ProcessVersion,
     IndexGraph,
     ChangeEntities,
+    MergeDuplicates,
     PurgeDocument,
     PurgeGraphVersion,
     PurgeUnownedVersion,

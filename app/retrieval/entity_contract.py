@@ -33,12 +33,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EntitySummary:
-    """An entity in a list. `degree` counts its relations."""
+    """An entity in a list. `degree` counts its relations; `key` is a name of it that is never long."""
 
     name: str
     type: str
     description: str
     degree: int
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,24 +172,21 @@ class Entities(Protocol):
         """
         ...
 
-    async def aliases(self, workspace: EngineWorkspace, *, after: str | None, limit: int) -> Sequence[EntityAlias]:
-        """In code point order of the alias, from the first after `after`."""
-        ...
-
-    async def add_alias(
+    async def put_back(
         self,
         workspace: EngineWorkspace,
-        alias: str,
-        target: str,
+        change_id: UUID,
+        names: Sequence[str],
         lease: Lease,
         *,
         companions: Sequence[Statement] = (),
-    ) -> EntityAlias:
-        """From now on documents and questions that say `alias` mean `target`. Raises `InvalidAlias` or `AliasTaken`."""
+    ) -> None:
+        """Make of these entities what they were before a change that was stopped while it was `writing`.
+
+        Raises `UndoBlocked` where the model's answers are gone.
+        """
         ...
 
-    async def remove_alias(
-        self, workspace: EngineWorkspace, alias: str, lease: Lease, *, companions: Sequence[Statement] = ()
-    ) -> None:
-        """From now on the name stands for itself; what it brought to its target stays there. Raises `AliasNotFound`."""
+    async def aliases(self, workspace: EngineWorkspace, *, after: str | None, limit: int) -> Sequence[EntityAlias]:
+        """In code point order of the alias, from the first after `after`."""
         ...

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from app.retrieval.contract import EngineWorkspace, Lease, RelationEvidence, Statement
-from app.retrieval.entity_contract import ChangeRecord, EntityDetail
+from app.retrieval.entity_contract import ChangeRecord, EntityAlias, EntityDetail
 from app.retrieval.errors import EntityExists, InvalidEntity, RelationExists, RelationNotFound
 
 __all__ = ["EntityExists", "InvalidEntity", "RelationExists", "RelationNotFound"]
@@ -117,4 +117,32 @@ class EntityEditor(Protocol):
 
         Returns those entities. Raises `EntityNotFound`, and `InvalidEntity` for a chunk that does not speak of it.
         """
+        ...
+
+    async def add_alias(
+        self,
+        workspace: EngineWorkspace,
+        alias: str,
+        target: str,
+        lease: Lease,
+        *,
+        record: ChangeRecord | None = None,
+        companions: Sequence[Statement] = (),
+    ) -> EntityAlias:
+        """From now on documents and questions that say `alias` mean `target`. Raises `InvalidAlias` or `AliasTaken`.
+
+        Adding it again changes nothing, and leaves nothing in the history.
+        """
+        ...
+
+    async def remove_alias(
+        self,
+        workspace: EngineWorkspace,
+        alias: str,
+        lease: Lease,
+        *,
+        record: ChangeRecord | None = None,
+        companions: Sequence[Statement] = (),
+    ) -> None:
+        """From now on the name stands for itself; what it brought to its target stays there. Raises `AliasNotFound`."""
         ...

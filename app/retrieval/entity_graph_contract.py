@@ -1,6 +1,6 @@
 """What domain code and the graph engine say to each other about looking around in a graph, and about duplicates."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -23,6 +23,14 @@ class Surroundings:
     entities: tuple[tuple[EntityEvidence, int], ...]
     relations: tuple[RelationEvidence, ...]
     is_cut: bool
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Ways between two entities, as the names on them; `is_cut` if a limit left relations unread."""
+
+    paths: tuple[tuple[str, ...], ...]
+    is_cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,11 +59,27 @@ class DuplicatePair:
 
 @dataclass(frozen=True)
 class DuplicateGroup:
-    """Entities that may be one. `names` by their relations, most first: the first is proposed as the target."""
+    """Entities that may be one. `names` by their relations, most first: the first is proposed as the target.
+
+    `types`: the different ones that are known of them. `is_accepted` if people said so of all of them.
+    """
 
     names: tuple[str, ...]
     score: float
     pairs: tuple[DuplicatePair, ...]
+    types: tuple[str, ...] = ()
+    is_accepted: bool = False
+
+
+Pairs = frozenset[frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What people said of pairs of entities, under any of their names: the same thing, or things to be kept apart."""
+
+    same: Pairs = frozenset()
+    apart: Pairs = frozenset()
 
 
 class EntityGraph(Protocol):
@@ -75,9 +99,7 @@ class EntityGraph(Protocol):
         """Up to `limit` entities within `depth` relations. Raises `EntityNotFound`."""
         ...
 
-    async def paths(
-        self, workspace: EngineWorkspace, source: str, target: str, *, longest: int, limit: int
-    ) -> Sequence[tuple[str, ...]]:
+    async def paths(self, workspace: EngineWorkspace, source: str, target: str, *, longest: int, limit: int) -> Paths:
         """Up to `limit` of the shortest paths of at most `longest` relations. Raises `EntityNotFound`."""
         ...
 
@@ -86,9 +108,12 @@ class EntityGraph(Protocol):
         ...
 
     async def duplicates(
-        self, workspace: EngineWorkspace, *, min_score: float, apart: Collection[frozenset[str]], limit: int
+        self, workspace: EngineWorkspace, *, min_score: float | None, decisions: Decisions, limit: int
     ) -> Sequence[DuplicateGroup]:
-        """Groups that may be one entity, best first; no group holds two names of a pair that is known to be `apart`."""
+        """Groups that may be one entity, best first; without `min_score` only what people said is one.
+
+        No group holds two names of a pair that is to be kept apart, whatever the names have been merged into since.
+        """
         ...
 
 

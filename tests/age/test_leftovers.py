@@ -18,7 +18,7 @@ from tests.factories import Tenancy
 pytestmark = pytest.mark.age
 
 COUNT = "SELECT remaining FROM tenant_residue(:t, CAST(:ids AS uuid[]), '{}') WHERE table_name = 'graphs'"
-UNOWNED = "SELECT workspace_id, version_id FROM unowned_engine_rows(10000)"
+UNOWNED = "SELECT workspace_id, version_id FROM unowned_graph_rows('', 100000, 10000) WHERE last_graph IS NULL"
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +80,13 @@ async def test_a_graph_in_use_is_not_dropped(pool: EngineDatabase, tenancy: Tena
         (row,) = await pool.fetch("SELECT drop_graph($1) AS gone", ref.workspace_id)
     assert not row["gone"]
     assert await counted(tenancy, ref) == 1
+
+
+async def test_graphs_are_read_some_at_a_time(
+    worker: Worker, pool: EngineDatabase, tenancy: Tenancy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.ingestion.leftovers.GRAPHS_AT_ONCE", 1)
+    version = uuid4()
+    refs = [await opened(pool, tenancy, version) for _ in range(3)]
+    found, _ = await worker.leftovers._unowned_engine_rows()
+    assert {ref.workspace_id for ref in refs} == {job.workspace_id for job in found if job.version_id == version}

@@ -1,11 +1,13 @@
 """Merges, their history and undoing over HTTP."""
 
+import json
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from app.bootstrap import Container, Worker
 from app.db.base import WorkspaceId
@@ -95,6 +97,46 @@ async def test_a_large_merge_is_left_to_a_worker(
     assert await everything(client, url) == before
 
 
+async def test_a_large_split_is_left_to_a_worker(
+    client: httpx.AsyncClient, container: Container, worker: Worker, tenancy: Tenancy, workspace_id: WorkspaceId,
+    url: str, document: Any, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    before = await everything(client, url)
+    monkeypatch.setitem(vars(container.settings), "merge_inline_relations", 0)
+    chunks = (await client.get(f"{url}/{quote('Elena Petrova')}")).json()["chunks"]
+    split = {"name": "Elena Petrova", "parts": [{"name": "Another Elena", "chunks": chunks}]}
+    queued = await client.post(f"{url}/split", json=split)
+    assert (queued.status_code, queued.json()["kind"], queued.json()["state"]) == (202, "split", "queued")
+    assert await everything(client, url) == before
+    await run(worker, tenancy, workspace_id, queued.json()["id"])
+    after = await everything(client, url)
+    assert {"Another Elena"} == after.keys() - before.keys()
+    undo = await client.post(f"{url}/changes/{queued.json()['id']}/undo")
+    await run(worker, tenancy, workspace_id, undo.json()["id"])
+    assert await everything(client, url) == before
+
+
+async def test_a_preview_that_would_be_too_large_is_refused(
+    client: httpx.AsyncClient, url: str, document: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.entities.changes.MAX_PREVIEW_RELATIONS", 1)
+    refused = await client.post(f"{url}/merge", json=MERGE | {"dry_run": True})
+    assert (refused.status_code, refused.json()["code"]) == (409, "preview_too_large")
+
+
+async def test_aliases_by_hand_stand_in_the_history(client: httpx.AsyncClient, url: str, document: Any) -> None:
+    for _ in range(2):
+        added = await client.post(f"{url}/aliases", json={"alias": "E. P.", "target": "elena petrova"})
+        assert added.status_code == 201
+    assert (await client.delete(f"{url}/aliases/{quote('E. P.')}")).status_code == 204
+    told = (await client.get(f"{url}/changes", params={"name": "Elena Petrova"})).json()["items"]
+    assert [(change["kind"], change["names"]) for change in told] == [
+        ("remove_alias", ["E. P.", "Elena Petrova"]),
+        ("add_alias", ["E. P.", "Elena Petrova"]),
+    ]
+    assert told[0]["actor"].startswith("key:")
+
+
 async def test_a_queued_merge_that_became_impossible_says_why(
     client: httpx.AsyncClient, container: Container, worker: Worker, tenancy: Tenancy, workspace_id: WorkspaceId,
     url: str, document: Any, monkeypatch: pytest.MonkeyPatch,
@@ -136,8 +178,6 @@ async def test_a_request_whose_answer_was_lost_is_not_carried_out_twice(
 ) -> None:
     headers = {"Idempotency-Key": "lost"}
     first = await client.post(f"{url}/merge", json=MERGE, headers=headers)
-    from sqlalchemy import text  # noqa: PLC0415
-
     async with container.database.tenant(tenancy.tenant_id) as session:
         await session.execute(text("DELETE FROM idempotency_keys"))
     again = await client.post(f"{url}/merge", json=MERGE, headers=headers)
@@ -146,6 +186,10 @@ async def test_a_request_whose_answer_was_lost_is_not_carried_out_twice(
         await session.execute(text("DELETE FROM idempotency_keys"))
     other = await client.post(f"{url}/merge", json={**MERGE, "target": "Hamburg"}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    one = f"{url.removesuffix('/entities')}/entity"
+    assert (await client.delete(one, params={"name": "Elena Petrova"})).status_code == 204
+    gone = await client.post(f"{url}/merge", json=MERGE, headers=headers)
+    assert (gone.status_code, gone.json()["id"], gone.json()["state"]) == (200, first.json()["change_id"], "done")
 
 
 async def test_only_admins_undo_and_strangers_see_no_history(
@@ -161,3 +205,30 @@ async def test_only_admins_undo_and_strangers_see_no_history(
     ):
         assert hidden.status_code == 404
     assert (await client.get(f"{url}/changes/{uuid4()}")).json()["code"] == "change_not_found"
+
+
+WRITING = """
+INSERT INTO entity_changes (tenant_id, workspace_id, id, kind, state, names, request, attempts, sent_at)
+VALUES (:tenant, :workspace, :id, 'merge', 'writing', '{Helena Petrova,Elena Petrova}', CAST(:request AS jsonb), :attempts,
+        now() - interval '1 hour')"""
+STALE = "SELECT change_id FROM stale_entity_changes(interval '30 minutes', 1000)"
+
+
+@pytest.mark.parametrize(("attempts", "state", "code"), [(0, "failed", "interrupted"), (1, "done", None)])
+async def test_a_change_that_was_stopped_is_put_back_and_made_again_if_it_was_queued(
+    client: httpx.AsyncClient, container: Container, worker: Worker, tenancy: Tenancy, workspace_id: WorkspaceId,
+    url: str, document: Any, attempts: int, state: str, code: str | None,
+) -> None:  # fmt: skip
+    before, change = await everything(client, url), uuid4()
+    request = json.dumps({"sources": ["Helena Petrova"], "target": "Elena Petrova", "strategies": {}, "values": {}})
+    row = {"tenant": tenancy.tenant_id, "workspace": workspace_id, "id": change, "request": request}
+    async with container.database.tenant(tenancy.tenant_id) as session:
+        await session.execute(text(WRITING), {**row, "attempts": attempts})
+    async with container.database.system() as session:
+        assert change in set(await session.scalars(text(STALE)))
+    assert (await client.get(f"{url}/changes/{change}")).json()["state"] == "writing"
+    await run(worker, tenancy, workspace_id, str(change))
+    told = (await client.get(f"{url}/changes/{change}")).json()
+    assert (told["state"], told["error_code"]) == (state, code)
+    after = await everything(client, url)
+    assert after == before if attempts == 0 else before.keys() - after.keys() == {"Helena Petrova"}

@@ -1,6 +1,7 @@
 """Entities and relations by hand over HTTP."""
 
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -87,3 +88,22 @@ async def test_changes_by_hand_are_audited_and_asked_of_editors_only(
     assert (await create(editor, url, "Hall B")).status_code == 201
     told = (await client.get("/v1/audit", params={"subject": "Hall B"})).json()["items"]
     assert {(event["kind"], event["change"]) for event in told} >= {("entity", "insert"), ("entity_edit", "insert")}
+
+
+async def test_a_long_name_is_shown_whole_and_has_a_short_address(client: httpx.AsyncClient, url: str) -> None:
+    name = "名" * 600
+    assert (await create(client, url, name)).json()["name"] == name
+    await create(client, url, "Plain")
+    listed = (await client.get(f"{url}/entities", params={"prefix": "名"})).json()["items"]
+    assert [item["name"] for item in listed] == [name]
+    assert len(listed[0]["link"]) < 2_000
+    assert (await client.get(listed[0]["link"])).json()["name"] == name
+    assert (await client.get(f"{url}/entities/{quote(name)}")).json()["name"] == name
+    edited = await client.patch(f"{url}/entity", params={"name": name}, json={"type": "Act"})
+    assert (edited.json()["name"], edited.json()["type"]) == (name, "Act")
+    relation = {"source": name, "target": "Plain", "description": "x"}
+    assert name in (await client.post(f"{url}/relations", json=relation)).text
+    told = (await client.get(f"{url}/entities/changes", params={"name": name})).json()["items"]
+    assert [change["names"][-1] for change in told] == [name] * 3
+    assert (await client.delete(f"{url}/entity", params={"name": name})).status_code == 204
+    assert (await client.get(f"{url}/entity", params={"name": name})).status_code == 404

@@ -8,11 +8,13 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from app.bootstrap import Container
+from app.bootstrap import Container, Worker
 from app.db.base import WorkspaceId
+from app.jobs import MergeDuplicates
 from tests.api.conftest import Index
 from tests.api.documents import upload_text
 from tests.factories import Tenancy
+from workers.task import attempt
 
 TEXT = """Elena Petrova leads the research group of Harbor Works in Hamburg. In 2022 Elena Petrowa received the Bluewater Prize.
 
@@ -84,7 +86,7 @@ async def test_duplicates_are_rejected_remembered_and_merged(client: httpx.Async
     assert (await get(client, f"{where}/rejections"))["items"] == [{"one": "Elena Petrova", "other": "Elena Petrowa"}]
     again = {"one": "elena petrowa", "other": "ELENA  Petrova"}
     assert (await client.post(f"{where}/rejections", json=again)).json()["one"] == "Elena Petrowa"
-    for wrong, code in (("elena PETROWA", "invalid_rejection"), ("Nobody", "entity_not_found")):
+    for wrong, code in (("elena PETROWA", "invalid_decision"), ("Nobody", "entity_not_found")):
         refused = await client.post(f"{where}/rejections", json={"one": "Elena Petrowa", "other": wrong})
         assert refused.json()["code"] == code
     assert len((await get(client, f"{where}/rejections"))["items"]) == 1
@@ -96,6 +98,48 @@ async def test_duplicates_are_rejected_remembered_and_merged(client: httpx.Async
     assert pair not in await proposed()
     undone = await client.post(f"{url}/entities/changes/{group['change_id']}/undo")
     assert undone.status_code == 200
+    assert pair in await proposed()
+
+
+async def test_accepting_is_remembered_and_merged_later(client: httpx.AsyncClient, url: str) -> None:
+    where = f"{url}/entities/duplicates"
+    unlike = {"Jonas Weber", "Hamburg"}
+    made = await client.post(f"{where}/acceptances", json={"names": ["jonas WEBER", "Hamburg"]})
+    assert (made.status_code, set(made.json()["names"])) == (201, unlike)
+    assert (await get(client, f"{where}/acceptances"))["items"] == [{"one": "Hamburg", "other": "Jonas Weber"}]
+    first, *_ = (await get(client, where))["items"]
+    assert (set(first["names"]), first["is_accepted"], first["score"]) == (unlike, True, 1.0)
+    assert first["pairs"][0]["reasons"][0] == "accepted"
+    # Whoever decides otherwise later has the say.
+    pair = {"one": "Jonas Weber", "other": "Hamburg"}
+    assert (await client.post(f"{where}/rejections", json=pair)).status_code == 201
+    assert (await get(client, f"{where}/acceptances"))["items"] == []
+    assert (await client.post(f"{where}/merge", json={})).json()["items"] == []
+    assert (await client.post(f"{where}/acceptances", json={"names": list(unlike)})).status_code == 201
+    assert (await client.delete(f"{where}/acceptances", params=pair)).status_code == 204
+    assert (await client.post(f"{where}/merge", json={})).json()["items"] == []
+    assert (await client.post(f"{where}/acceptances", json={"names": list(unlike)})).status_code == 201
+    (group,) = (await client.post(f"{where}/merge", json={})).json()["items"]
+    assert (set(group["names"]), group["outcome"]) == (unlike, "merged")
+    assert all(not item["is_accepted"] for item in (await get(client, where))["items"])
+
+
+async def test_a_rejection_follows_its_names_through_merges(client: httpx.AsyncClient, url: str) -> None:
+    where = f"{url}/entities/duplicates"
+    rejection = {"one": "Elena Petrowa", "other": "Elena Petrova"}
+    assert (await client.post(f"{where}/rejections", json=rejection)).status_code == 201
+    merge = {"sources": ["Elena Petrowa"], "target": "Elena Petrovna"}
+    merged = (await client.post(f"{url}/entities/merge", json=merge)).json()
+    pair = {"Elena Petrova", "Elena Petrovna"}
+
+    async def proposed() -> list[set[str]]:
+        return [set(group["names"]) for group in (await get(client, where))["items"]]
+
+    assert pair not in await proposed()
+    assert (await client.post(f"{url}/entities/changes/{merged['change_id']}/undo")).status_code == 200
+    assert not any({"Elena Petrova", "Elena Petrowa"} <= names for names in await proposed())
+    assert (await client.post(f"{url}/entities/merge", json=merge)).status_code == 200
+    assert (await client.delete(f"{where}/rejections", params=rejection)).status_code == 204
     assert pair in await proposed()
 
 
@@ -135,3 +179,32 @@ async def test_a_split_over_http_is_undone(client: httpx.AsyncClient, url: str) 
     assert await get(client, f"{url}/entity", name="Elena Petrova") == entity
     other = {"name": "Elena Petrova", "parts": [{"name": "X", "chunks": [{**entity["chunks"][0], "ordinal": 77}]}]}
     assert (await client.post(f"{url}/entities/split", json=other)).json()["code"] == "invalid_entity"
+
+
+async def test_the_surest_duplicates_are_merged_by_themselves_where_that_is_wanted(
+    client: httpx.AsyncClient, worker: Worker, tenancy: Tenancy, index: Index
+) -> None:
+    workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
+    url, job = f"/v1/workspaces/{workspace_id}", MergeDuplicates(tenancy.tenant_id, workspace_id)
+    await index(tenancy, await upload_text(client, workspace_id, TEXT))
+    for name, kind in (("Orbit Works", "Firm"), ("Orbit Works Inc.", "Firm"), ("Kerb", "Firm"), ("KERB GmbH", "Place")):
+        body = {"name": name, "type": kind, "description": name}
+        assert (await client.post(f"{url}/entities", json=body)).status_code == 201
+
+    async def automatic() -> list[dict[str, Any]]:
+        assert await attempt(worker.jobs, job, runs=1) is None
+        changes = (await get(client, f"{url}/entities/changes"))["items"]
+        return [change for change in changes if change["actor"] == "automatic"]
+
+    assert await automatic() == []
+    settings = {"settings": {"merge_duplicates_above": 0.9}}
+    assert (await client.patch(url, json=settings)).status_code == 200
+    later = await upload_text(client, workspace_id, "Lena Fuchs knows Marek Novak.")
+    assert await automatic() == []  # the document that waits tells again
+    await index(tenancy, later)
+    made = await automatic()
+    assert {"Orbit Works", "Orbit Works Inc."} in [set(change["names"]) for change in made]
+    assert not any("KERB GmbH" in change["names"] for change in made)
+    for change in made:
+        assert (await client.post(f"{url}/entities/changes/{change['id']}/undo")).status_code == 200
+    assert [change["state"] for change in await automatic()] == ["undone"] * len(made)

@@ -3,7 +3,14 @@
 from app.db.models.audit import AuditEvent
 from app.db.models.document import Blob, Document, IndexState, LiveVersion, Version
 from app.db.models.entity_alias import EntityAlias
-from app.db.models.entity_change import EntityChange, EntityEdit, EntityRejection, EntitySplit, EntityUndoRecord
+from app.db.models.entity_change import (
+    DuplicateDecision,
+    EntityChange,
+    EntityEdit,
+    EntityName,
+    EntitySplit,
+    EntityUndoRecord,
+)
 from app.db.models.event import Event, EventCounter, Webhook, WebhookDelivery
 from app.db.models.history import IndexTransition
 from app.db.models.idempotency import IdempotencyKey
@@ -24,10 +31,11 @@ __all__ = [
     "ConceptPosting",
     "CorpusVersion",
     "Document",
+    "DuplicateDecision",
     "EntityAlias",
     "EntityChange",
     "EntityEdit",
-    "EntityRejection",
+    "EntityName",
     "EntitySplit",
     "EntityUndoRecord",
     "Event",

@@ -11,18 +11,22 @@ from app.db.base import Base, CreatedAt, TenantEntity, TenantRow, tenant_referen
 
 CHANGE_KINDS = (
     "merge", "undo", "split", "create_entity", "edit_entity", "delete_entity", "create_relation", "edit_relation",
-    "delete_relation",
+    "delete_relation", "add_alias", "remove_alias",
 )  # fmt: skip
 
 
 class EntityChange(Base, TenantEntity):
-    """One change, done or to be done; `undoes` names the one that it took back."""
+    """One change, done or to be done; `undoes` names the one that it took back.
+
+    It is `writing` while it changes a graph store without transactions: what is left so by a process that died is a
+    mixture, until it is put back.
+    """
 
     __tablename__ = "entity_changes"
     __table_args__ = (
         tenant_reference("workspaces", "workspace_id"),
         CheckConstraint(f"kind IN ({', '.join(repr(kind) for kind in CHANGE_KINDS)})", name="kind"),
-        CheckConstraint("state IN ('queued', 'done', 'failed', 'undone')", name="state"),
+        CheckConstraint("state IN ('queued', 'done', 'failed', 'undone', 'writing')", name="state"),
         Index("ix_entity_changes_listed", "tenant_id", "workspace_id", "number"),
         Index(
             "uq_entity_changes_request_key",
@@ -32,7 +36,7 @@ class EntityChange(Base, TenantEntity):
             unique=True,
             postgresql_where=text("request_key IS NOT NULL"),
         ),
-        Index("ix_entity_changes_queued", "sent_at", postgresql_where=text("state = 'queued'")),
+        Index("ix_entity_changes_queued", "sent_at", postgresql_where=text("state IN ('queued', 'writing')")),
     )
 
     workspace_id: Mapped[UUID]
@@ -112,14 +116,26 @@ class EntitySplit(Base, TenantRow):
     change_id: Mapped[UUID]
 
 
-class EntityRejection(Base, TenantRow):
-    """Two names that somebody has looked at and that are different things, in code point order."""
+class EntityName(Base, TenantRow):
+    """The whole of a name that is too long for the engine's tables."""
 
-    __tablename__ = "entity_rejections"
+    __tablename__ = "entity_names"
+    __table_args__ = (tenant_reference("workspaces", "workspace_id"),)
+
+    workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True, comment="As the engine keeps it: a beginning and a digest.")
+    whole: Mapped[str] = mapped_column(comment="As it was said.")
+
+
+class DuplicateDecision(Base, TenantRow):
+    """Two names that somebody has looked at, in code point order: the same thing, or different ones."""
+
+    __tablename__ = "duplicate_decisions"
     __table_args__ = (tenant_reference("workspaces", "workspace_id"),)
 
     workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
     pair: Mapped[bytes] = mapped_column(primary_key=True, comment="Digest of both names.")
     one: Mapped[str]
     other: Mapped[str]
+    is_same: Mapped[bool] = mapped_column(server_default=text("false"))
     created_at: Mapped[CreatedAt]

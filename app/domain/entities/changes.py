@@ -1,6 +1,6 @@
 """Changes of entities that are written into their history: done at once, or by a worker where they take long."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -23,11 +23,13 @@ from app.retrieval.entity_contract import (
     ChangeRecord,
     Entities,
     EntityDetail,
+    EntityNotFound,
     MergePreview,
     MergeRequest,
     RemovedWithDocuments,
     UndoBlocked,
 )
+from app.retrieval.entity_edit_contract import EntityEditor
 
 Result = TypeVar("Result")
 
@@ -37,6 +39,18 @@ LEASE_WAIT_SECONDS = 10
 WORKER_LEASE_WAIT_SECONDS = 1.0
 # Those that got the workspace: waiting for it may take long and is no fault of the change.
 MAX_ATTEMPTS = 5
+
+
+# What a preview reads and tells.
+MAX_PREVIEW_RELATIONS = 5_000
+Parts = Mapping[str, Sequence[tuple[UUID, int]]]
+
+
+class PreviewTooLarge(Conflict):
+    """Of a merge: more relations than an answer can show."""
+
+    code = "preview_too_large"
+    title = "The preview would be too large"
 
 
 class TooManyAttempts(Conflict):
@@ -74,6 +88,14 @@ class Merged:
     entity: EntityDetail
 
 
+@dataclass(frozen=True)
+class Split:
+    """A split that is done: the entities that the parts became."""
+
+    change_id: UUID
+    entities: tuple[EntityDetail, ...]
+
+
 class EntityChanges:
     """`inline_relations`: with more a change is queued for a worker."""
 
@@ -82,6 +104,7 @@ class EntityChanges:
         database: Database,
         browsing: EntityService,
         entities: Entities,
+        editor: EntityEditor,
         leases: WorkspaceLeases,
         *,
         inline_relations: int,
@@ -89,12 +112,21 @@ class EntityChanges:
         self._database = database
         self._browsing = browsing
         self._entities = entities
+        self._editor = editor
         self._leases = leases
         self._inline_relations = inline_relations
 
     async def preview(self, tenant_id: TenantId, workspace_id: WorkspaceId, request: MergeRequest) -> MergePreview:
-        """Raises WorkspaceNotFound, EngineOff, EntityNotFound or InvalidMerge."""
-        return await self._entities.preview_merge(await self._browsing.open(tenant_id, workspace_id), request)
+        """Raises WorkspaceNotFound, EngineOff, EntityNotFound, InvalidMerge or PreviewTooLarge."""
+        workspace = await self._browsing.open(tenant_id, workspace_id)
+        relations = await self._entities.count_relations(workspace, [*request.sources, request.target])
+        if relations > MAX_PREVIEW_RELATIONS:
+            raise PreviewTooLarge(
+                f"A preview shows {MAX_PREVIEW_RELATIONS} relations at most, the entities have {relations}. "
+                "The merge itself can be made, and undone.",
+                relations=relations,
+            )
+        return await self._entities.preview_merge(workspace, request)
 
     async def merge(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, request: MergeRequest, by: Requested
@@ -135,6 +167,20 @@ class EntityChanges:
         await self._undo(workspace, change_id, record)
         return await self.get(tenant_id, workspace_id, record.id)
 
+    async def split(
+        self, tenant_id: TenantId, workspace_id: WorkspaceId, name: str, parts: Parts, by: Requested
+    ) -> Split | EntityChange:
+        """What the parts became, or the change that a worker will make. Raises what `EntityEditor.split` does."""
+        workspace = await self._browsing.open(tenant_id, workspace_id)
+        asked = {"name": name, "parts": {to: [[str(v), n] for v, n in chunks] for to, chunks in parts.items()}}
+        before = await self._made_before(workspace, by, "split", asked)
+        if before is not None:
+            return before
+        if await self._entities.count_relations(workspace, [name]) > self._inline_relations:
+            return await self._queue(workspace, "split", [name, *parts], asked, by)
+        record = ChangeRecord(request=asked, actor=by.actor, request_key=by.key)
+        return Split(record.id, await self._split(workspace, asked, record))
+
     async def get(self, tenant_id: TenantId, workspace_id: WorkspaceId, change_id: UUID) -> EntityChange:
         """Raises ChangeNotFound."""
         async with self._database.tenant(tenant_id) as session:
@@ -157,14 +203,30 @@ class EntityChanges:
         tenant_id, workspace_id = TenantId(job.tenant_id), WorkspaceId(job.workspace_id)
         try:
             change = await self.get(tenant_id, workspace_id, job.change_id)
-            if change.state != "queued":
-                return
-            await self._make(await self._browsing.open(tenant_id, workspace_id), change)
+            workspace = await self._browsing.open(tenant_id, workspace_id)
+            if change.state == "writing":
+                await self.put_back(workspace, change)
+                change = await self.get(tenant_id, workspace_id, job.change_id)
+            if change.state == "queued" and change.forgotten_at is not None:
+                raise RemovedWithDocuments("A name of the change was removed with the last document that spoke of it.")
+            if change.state == "queued":
+                await self._make(workspace, change)
         except Unavailable:
             raise
         except AppError as error:
             async with self._database.tenant(tenant_id) as session:
                 await ChangeRepository(session).fail(job.change_id, error.reason, error.detail)
+
+    async def put_back(self, workspace: EngineWorkspace, change: EntityChange) -> None:
+        """Whoever has the lease while a change is `writing` knows that what wrote it is gone. Raises WorkspaceBusy."""
+        tenant_id, workspace_id = workspace.ref.tenant_id, workspace.ref.workspace_id
+
+        async def work(lease: Lease) -> None:
+            now = await self.get(tenant_id, workspace_id, change.id)
+            if now.state == "writing":
+                await self._entities.put_back(workspace, now.id, now.names, lease, companions=[bump(workspace.ref)])
+
+        await self.under_lease(workspace, work, Waiting(WORKER_LEASE_WAIT_SECONDS, longest_line=1))
 
     async def _make(self, workspace: EngineWorkspace, change: EntityChange) -> None:
         record = ChangeRecord(change.id, change.request, change.actor, change.request_key, is_queued=True)
@@ -176,6 +238,8 @@ class EntityChanges:
         waiting = Waiting(WORKER_LEASE_WAIT_SECONDS, longest_line=1, opening=begin)
         if change.kind == "merge":
             await self._merge(workspace, from_json(change.request), record, waiting)
+        elif change.kind == "split":
+            await self._split(workspace, change.request, record, waiting)
         else:
             await self._undo(workspace, UUID(change.request["change_id"]), record, waiting)
 
@@ -198,6 +262,18 @@ class EntityChanges:
             )
 
         await self.under_lease(workspace, work, waiting)
+
+    async def _split(
+        self, workspace: EngineWorkspace, asked: Mapping[str, Any], record: ChangeRecord, waiting: Waiting = AT_ONCE
+    ) -> tuple[EntityDetail, ...]:
+        parts = {to: [(UUID(version), n) for version, n in chunks] for to, chunks in asked["parts"].items()}
+
+        async def work(lease: Lease) -> tuple[EntityDetail, ...]:
+            return await self._editor.split(
+                workspace, asked["name"], parts, lease, record=record, companions=[bump(workspace.ref)]
+            )
+
+        return await self.under_lease(workspace, work, waiting)
 
     async def under_lease(
         self,
@@ -228,7 +304,11 @@ class EntityChanges:
     async def _answer(self, workspace: EngineWorkspace, change: EntityChange) -> Merged | EntityChange:
         if change.state != "done":
             return change
-        return Merged(change.id, await self._entities.get(workspace, change.names[-1]))
+        try:
+            return Merged(change.id, await self._entities.get(workspace, change.names[-1]))
+        except EntityNotFound:
+            # Deleted since; the merge was made all the same.
+            return change
 
     async def _queue(
         self,

@@ -1,19 +1,20 @@
-"""Creates, edits and deletes entities and relations by hand, each under the workspace's write lease."""
+"""Creates, edits and deletes entities, relations and aliases by hand, each under the workspace's write lease."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 from app.db.base import TenantId, WorkspaceId
 from app.domain.entities.changes import EntityChanges, Requested
 from app.domain.entities.service import EntityService
 from app.domain.ingestion.repository import bump
-from app.retrieval.contract import EngineWorkspace, Lease, RelationEvidence
-from app.retrieval.entity_contract import ChangeRecord, EntityDetail
+from app.retrieval.contract import Lease, RelationEvidence
+from app.retrieval.entity_contract import ChangeRecord, EntityAlias, EntityDetail
 from app.retrieval.entity_edit_contract import EntityEditor
 
 Place = tuple[TenantId, WorkspaceId]
 Pair = tuple[str, str]
+Fields = Mapping[str, Any]
+Result = TypeVar("Result")
 
 
 class EntityEditing:
@@ -24,84 +25,53 @@ class EntityEditing:
         self._changes = changes
         self._editor = editor
 
-    async def create_entity(self, place: Place, name: str, fields: Mapping[str, Any], by: Requested) -> EntityDetail:
-        workspace, record = await self._begin(place, by, {"name": name, **fields})
+    async def create_entity(self, place: Place, name: str, fields: Fields, by: Requested) -> EntityDetail:
+        return await self._change(place, by, {"name": name, **fields}, self._editor.create_entity, name, fields)
 
-        async def work(lease: Lease) -> EntityDetail:
-            return await self._editor.create_entity(
-                workspace, name, fields, lease, record=record, companions=[bump(workspace.ref)]
-            )
-
-        return await self._changes.under_lease(workspace, work)
-
-    async def edit_entity(self, place: Place, name: str, fields: Mapping[str, Any], by: Requested) -> EntityDetail:
-        workspace, record = await self._begin(place, by, {"name": name, **fields})
-
-        async def work(lease: Lease) -> EntityDetail:
-            return await self._editor.edit_entity(
-                workspace, name, fields, lease, record=record, companions=[bump(workspace.ref)]
-            )
-
-        return await self._changes.under_lease(workspace, work)
+    async def edit_entity(self, place: Place, name: str, fields: Fields, by: Requested) -> EntityDetail:
+        return await self._change(place, by, {"name": name, **fields}, self._editor.edit_entity, name, fields)
 
     async def delete_entity(self, place: Place, name: str, by: Requested) -> None:
-        workspace, record = await self._begin(place, by, {"name": name})
-
-        async def work(lease: Lease) -> None:
-            await self._editor.delete_entity(workspace, name, lease, record=record, companions=[bump(workspace.ref)])
-
-        await self._changes.under_lease(workspace, work)
-
-    async def split(
-        self, place: Place, name: str, parts: Mapping[str, Sequence[tuple[UUID, int]]], by: Requested
-    ) -> tuple[UUID, tuple[EntityDetail, ...]]:
-        """The change, which can be undone, and the entities that the parts became."""
-        asked = {"name": name, "parts": {to: [[str(v), n] for v, n in chunks] for to, chunks in parts.items()}}
-        workspace, record = await self._begin(place, by, asked)
-
-        async def work(lease: Lease) -> tuple[EntityDetail, ...]:
-            return await self._editor.split(
-                workspace, name, parts, lease, record=record, companions=[bump(workspace.ref)]
-            )
-
-        return record.id, await self._changes.under_lease(workspace, work)
+        await self._change(place, by, {"name": name}, self._editor.delete_entity, name)
 
     async def get_relation(self, place: Place, pair: Pair) -> RelationEvidence:
         return await self._editor.get_relation(await self._browsing.open(*place), *pair)
 
-    async def create_relation(
-        self, place: Place, pair: Pair, fields: Mapping[str, Any], by: Requested
-    ) -> RelationEvidence:
-        workspace, record = await self._begin(place, by, {"source": pair[0], "target": pair[1], **fields})
+    async def create_relation(self, place: Place, pair: Pair, fields: Fields, by: Requested) -> RelationEvidence:
+        return await self._change(place, by, {**_ends(pair), **fields}, self._editor.create_relation, *pair, fields)
 
-        async def work(lease: Lease) -> RelationEvidence:
-            return await self._editor.create_relation(
-                workspace, *pair, fields, lease, record=record, companions=[bump(workspace.ref)]
-            )
-
-        return await self._changes.under_lease(workspace, work)
-
-    async def edit_relation(
-        self, place: Place, pair: Pair, fields: Mapping[str, Any], by: Requested
-    ) -> RelationEvidence:
-        workspace, record = await self._begin(place, by, {"source": pair[0], "target": pair[1], **fields})
-
-        async def work(lease: Lease) -> RelationEvidence:
-            return await self._editor.edit_relation(
-                workspace, *pair, fields, lease, record=record, companions=[bump(workspace.ref)]
-            )
-
-        return await self._changes.under_lease(workspace, work)
+    async def edit_relation(self, place: Place, pair: Pair, fields: Fields, by: Requested) -> RelationEvidence:
+        return await self._change(place, by, {**_ends(pair), **fields}, self._editor.edit_relation, *pair, fields)
 
     async def delete_relation(self, place: Place, pair: Pair, by: Requested) -> None:
-        workspace, record = await self._begin(place, by, {"source": pair[0], "target": pair[1]})
+        await self._change(place, by, _ends(pair), self._editor.delete_relation, *pair)
 
-        async def work(lease: Lease) -> None:
-            await self._editor.delete_relation(workspace, *pair, lease, record=record, companions=[bump(workspace.ref)])
+    async def add_alias(self, place: Place, alias: str, target: str, by: Requested) -> EntityAlias:
+        """Raises InvalidAlias or AliasTaken with nothing changed."""
+        asked = {"alias": alias, "target": target}
+        return await self._change(place, by, asked, self._editor.add_alias, alias, target)
 
-        await self._changes.under_lease(workspace, work)
+    async def remove_alias(self, place: Place, alias: str, by: Requested) -> None:
+        """Raises AliasNotFound."""
+        await self._change(place, by, {"alias": alias}, self._editor.remove_alias, alias)
 
-    async def _begin(
-        self, place: Place, by: Requested, asked: Mapping[str, Any]
-    ) -> tuple[EngineWorkspace, ChangeRecord]:
-        return await self._browsing.open(*place), ChangeRecord(request=asked, actor=by.actor)
+    async def _change(
+        self,
+        place: Place,
+        by: Requested,
+        asked: Mapping[str, Any],
+        change: Callable[..., Awaitable[Result]],
+        *arguments: object,
+    ) -> Result:
+        """`change` one thing of the workspace as `asked`, with its place in the history."""
+        workspace = await self._browsing.open(*place)
+        record = ChangeRecord(request=asked, actor=by.actor)
+
+        async def work(lease: Lease) -> Result:
+            return await change(workspace, *arguments, lease, record=record, companions=[bump(workspace.ref)])
+
+        return await self._changes.under_lease(workspace, work)
+
+
+def _ends(pair: Pair) -> dict[str, Any]:
+    return {"source": pair[0], "target": pair[1]}

@@ -1,6 +1,7 @@
 """Queries of the history of entities."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +9,7 @@ from sqlalchemy import func, update
 
 from app.db.models import EntityChange
 from app.db.repository import TenantRepository
+from app.retrieval.entity_graph_contract import Pairs
 
 
 class ChangeRepository(TenantRepository):
@@ -55,13 +57,25 @@ class ChangeRepository(TenantRepository):
         return begun.scalar() is not None
 
     async def fail(self, change_id: UUID, code: str, detail: str) -> None:
-        """A queued change that can never be done."""
-        await self.session.execute(
-            update(EntityChange)
-            .where(
-                EntityChange.tenant_id == self.session.tenant_id,
-                EntityChange.id == change_id,
-                EntityChange.state == "queued",
-            )
-            .values(state="failed", error_code=code, error_detail=detail, finished_at=func.now())
-        )
+        """A queued change that can never be done; of one that cannot be put back only the reason is noted."""
+        of_this = EntityChange.tenant_id == self.session.tenant_id, EntityChange.id == change_id
+        told = {"error_code": code, "error_detail": detail}
+        failing = update(EntityChange).where(*of_this, EntityChange.state == "queued")
+        await self.session.execute(failing.values(state="failed", finished_at=func.now(), **told))
+        await self.session.execute(update(EntityChange).where(*of_this, EntityChange.state == "writing").values(**told))
+
+    async def unfinished(self, workspace_id: UUID) -> Sequence[EntityChange]:
+        """Changes that are being written, or were when what wrote them was stopped."""
+        query = self.rows(EntityChange, EntityChange.workspace_id == workspace_id, EntityChange.state == "writing")
+        return list(await self.session.scalars(query))
+
+    async def undone_pairs(self, workspace_id: UUID) -> Pairs:
+        """Names that somebody has taken apart again after they had been merged."""
+        query = self.rows(
+            EntityChange,
+            EntityChange.workspace_id == workspace_id,
+            EntityChange.kind == "merge",
+            EntityChange.state == "undone",
+        ).with_only_columns(EntityChange.names)
+        merged = await self.session.scalars(query)
+        return frozenset(frozenset(pair) for names in merged for pair in combinations(names, 2))

@@ -17,7 +17,7 @@ from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import WAITING, Claim, IndexStates
 from app.domain.workspaces.service import profile_of
 from app.errors import Conflict, Invalid
-from app.jobs import IndexGraph
+from app.jobs import IndexGraph, MergeDuplicates, enqueue
 from app.providers.contract import ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineWorkspace, Extracted, VersionChunks, WorkspaceBusy, WorkspaceRef
 
@@ -180,6 +180,9 @@ class GraphIndexer:
             if not await within(limit, merge):
                 raise self._timed_out(workspace.ref, limit)
             begun.confirm(booked)
+        if begun.workspace.row.settings.get("merge_duplicates_above") is not None:
+            async with self._ports.database.tenant(claim.tenant_id) as session:
+                enqueue(session, MergeDuplicates(claim.tenant_id, claim.workspace_id))
         # A version that is uploaded from now on looks for superseded ones when it is merged itself.
         if has_others:
             async with self._ports.database.tenant(claim.tenant_id) as session:

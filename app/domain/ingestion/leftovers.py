@@ -27,6 +27,7 @@ from app.retrieval.contract import GraphIndex
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_ROWS = 500
+GRAPHS_AT_ONCE = 100
 KINDS = ("engine_version", "engine_workspace", "original", "upload", "scratch")
 
 
@@ -58,9 +59,16 @@ class LeftoverSweeper:
 
     async def _unowned_engine_rows(self) -> tuple[Sequence[PurgeUnownedVersion], Sequence[UUID]]:
         async with self._database.system() as session:
-            rows = await StaleWork(session).unowned_engine_rows(MAX_ROWS)
-        versions = [PurgeUnownedVersion(*row) for row in rows if row.tenant_id is not None]
-        return versions, [row.workspace_id for row in rows if row.tenant_id is None]
+            rows = list(await StaleWork(session).unowned_engine_rows(MAX_ROWS))
+        graph: str | None = ""
+        while graph is not None and len(rows) < MAX_ROWS:
+            # Each part by itself, for a transaction keeps a lock on every table that it has read.
+            async with self._database.system() as session:
+                found, graph = await StaleWork(session).unowned_graph_rows(graph, GRAPHS_AT_ONCE, MAX_ROWS)
+            rows += found
+        named = {(row.tenant_id, row.workspace_id, row.version_id) for row in rows}
+        versions = [PurgeUnownedVersion(*ids) for ids in named if ids[0] is not None]
+        return versions, [workspace_id for tenant_id, workspace_id, _ in named if tenant_id is None]
 
     async def _remove_engine_rows(self, versions: Sequence[PurgeUnownedVersion], workspaces: Sequence[UUID]) -> None:
         for job in versions:

@@ -26,6 +26,8 @@ DELETE FROM queries q
          SELECT o.id FROM queries o WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id LIMIT :at_most)
 RETURNING 1
 """)
+UNOWNED_GRAPH_ROWS = text("""
+SELECT tenant_id, workspace_id, version_id, last_graph FROM unowned_graph_rows(:after, :max_graphs, :max_rows)""")
 UNKNOWN_BLOB_KEYS = text("SELECT unknown_blob_keys(:keys)")
 
 
@@ -253,6 +255,13 @@ class StaleWork:
         Without a tenant and a version where the whole workspace is gone. Reads all of the engine's tables.
         """
         return (await self._session.execute(UNOWNED_ENGINE_ROWS, {"max_rows": max_rows})).all()
+
+    async def unowned_graph_rows(self, after: str, max_graphs: int, max_rows: int) -> tuple[Sequence[Any], str | None]:
+        """The same of the next graphs in Apache AGE, and the last one that was read; None after the last of all."""
+        asked = {"after": after, "max_graphs": max_graphs, "max_rows": max_rows}
+        rows = (await self._session.execute(UNOWNED_GRAPH_ROWS, asked)).all()
+        found = [row for row in rows if row.last_graph is None]
+        return found, next((row.last_graph for row in rows if row.last_graph is not None), None)
 
     async def unknown_blob_keys(self, keys: Sequence[str]) -> Sequence[str]:
         """Those of `keys` that no tenant has a row for."""

@@ -126,6 +126,16 @@ class IngestionRepository(TenantRepository):
             is_bounded=is_bounded,
         )
 
+    async def has_open(self, workspace_id: UUID, engine: Engine) -> bool:
+        """Whether a version of the workspace waits for the engine, or is at it."""
+        waiting = self.rows(
+            IndexState,
+            IndexState.workspace_id == workspace_id,
+            IndexState.engine == engine,
+            IndexState.state.in_(("queued", "running")),
+        )
+        return await self.session.scalar(waiting.limit(1)) is not None
+
     async def find_claim(self, version_id: UUID, engine: Engine, owner: str) -> Claim | None:
         """The claim that `owner` holds, if it still does."""
         state = await self.session.scalar(

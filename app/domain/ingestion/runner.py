@@ -16,6 +16,7 @@ from app.jobs import (
     ChangeEntities,
     IndexGraph,
     Job,
+    MergeDuplicates,
     ProcessVersion,
     PurgeDocument,
     PurgeGraphVersion,
@@ -33,9 +34,15 @@ PURGE_RUNS = 5
 class JobRunner:
     """`owner` names one attempt: it must be new each time a job is run."""
 
-    def __init__(self, ports: Ports, make_change: Callable[[ChangeEntities], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        make_change: Callable[[ChangeEntities], Awaitable[None]],
+        merge_duplicates: Callable[[MergeDuplicates], Awaitable[None]],
+    ) -> None:
         self._database = ports.database
         self._make_change = make_change
+        self._merge_duplicates = merge_duplicates
         self._attempts = Attempts(ports)
         self._processor = VersionProcessor(ports, self._attempts)
         self._graph = GraphIndexer(ports, self._attempts)
@@ -77,6 +84,8 @@ class JobRunner:
                 await self._graph.run(job, owner)
             case ChangeEntities():
                 await self._make_change(job)
+            case MergeDuplicates():
+                await self._merge_duplicates(job)
             case PurgeDocument():
                 await self._purger.document(job)
             case PurgeGraphVersion():

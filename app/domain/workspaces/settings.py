@@ -74,6 +74,12 @@ class WorkspaceSettings(QuerySettings):
         default="flag",
         description="What becomes of a graph that lacks chunks: indexed and flagged, or not indexed until it is whole.",
     )
+    merge_duplicates_above: float | None = Field(
+        default=None,
+        ge=0.9,
+        le=1,
+        description="Entities that are alike by at least this score are merged by themselves; null: never.",
+    )
     parse_timeout_seconds: float | None = Field(
         default=None, gt=0, le=3600, description="Time for reading one document; null: the installation's."
     )

@@ -10,6 +10,7 @@ from typing import Any
 from app.retrieval.contract import GraphWriteFailed, Lease, Statement, WorkspaceRef
 from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.departure_store import DepartureStore
+from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.names import entity_key
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.storage.aliases import names_of, parsed
@@ -23,6 +24,7 @@ class Departure:
         self._database = database
         self._store = DepartureStore(database, ref, version_id)
         self._aliases = AliasStore(database, ref)
+        self._long_names = LongNames(database, ref)
         self._said: set[str] = set()
         self._gone: list[str] = []
 
@@ -32,7 +34,9 @@ class Departure:
             return
         said = await _names_in(await self._store.answers()) | await self._store.parts()
         said |= set((await self._aliases.meanings(said)).values())
-        self._said = said | set(await self._aliases.leading_to(said))
+        said |= set(await self._aliases.leading_to(said))
+        # Records hold the whole of what the engine has a short name for.
+        self._said = said | set((await self._long_names.whole(said)).values())
 
     async def forgetting(self, rag: Any, touched: Collection[str]) -> list[Statement]:
         """The statements that forget its names where they stood alone; `touched` are the entities that it supported. To be

@@ -10,7 +10,8 @@ from app.retrieval.lightrag.support_store import TRUSTED
 
 # The strongest relations of each entity at the border.
 _AROUND = f"""
-SELECT DISTINCT e.src_id, e.tgt_id, e.properties
+SELECT DISTINCT src_id, tgt_id, properties FROM (
+ SELECT e.src_id, e.tgt_id, e.properties
   FROM unnest($2::text[]) border (id) CROSS JOIN LATERAL (
     SELECT src_id, tgt_id, properties FROM (
       SELECT src_id, tgt_id, properties FROM lightrag_graph_edges
@@ -18,7 +19,19 @@ SELECT DISTINCT e.src_id, e.tgt_id, e.properties
       UNION ALL SELECT src_id, tgt_id, properties FROM lightrag_graph_edges
        WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND tgt_id = border.id
     ) own ORDER BY (properties->>'weight')::float DESC NULLS LAST, src_id, tgt_id LIMIT $3
-  ) e
+  ) e LIMIT $4
+) found
+"""  # noqa: S608 - put together from constants
+
+# Every relation of entities at the border, or some of them.
+_PAIRS_AROUND = f"""
+SELECT e.src_id, e.tgt_id
+  FROM unnest($2::text[]) border (id) CROSS JOIN LATERAL (
+    SELECT src_id, tgt_id FROM lightrag_graph_edges
+     WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND src_id = border.id
+    UNION ALL SELECT src_id, tgt_id FROM lightrag_graph_edges
+     WHERE workspace = $1 AND namespace = '{NAMESPACE}' AND tgt_id = border.id
+  ) e LIMIT $3
 """  # noqa: S608 - put together from constants
 
 _NODES = f"""
@@ -66,9 +79,15 @@ class GraphReads:
         self._ref = ref
         self._states = list(states)
 
-    async def around(self, names: Iterable[str], *, limit: int) -> Sequence[Any]:
-        """Rows (src_id, tgt_id, properties) of relations of these entities, at most `limit` of each, strongest first."""
-        return await self._reads.fetch(_AROUND, self._ref.engine_name, list(names), limit)
+    async def around(self, names: Iterable[str], *, limit: int, total: int) -> Sequence[Any]:
+        """Rows (src_id, tgt_id, properties) of relations of these entities: of each at most `limit`, the strongest, and
+        `total` altogether."""
+        return await self._reads.fetch(_AROUND, self._ref.engine_name, list(names), limit, total)
+
+    async def pairs_around(self, names: Iterable[str], *, total: int) -> list[tuple[str, str]]:
+        """The ends of the relations of these entities; any `total` of them if there are more."""
+        rows = await self._reads.fetch(_PAIRS_AROUND, self._ref.engine_name, list(names), total)
+        return [(row["src_id"], row["tgt_id"]) for row in rows]
 
     async def nodes(self, names: Iterable[str]) -> Sequence[Any]:
         return await self._reads.fetch(_NODES, self._ref.engine_name, list(names))

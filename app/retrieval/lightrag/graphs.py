@@ -7,7 +7,6 @@ from app.retrieval.contract import GraphStoreName, WorkspaceRef
 from app.retrieval.errors import GraphStoreUnavailable
 from app.retrieval.lightrag.age.rows import AgeRows
 from app.retrieval.lightrag.age.stores import AgeGraphReads, AgeGraphStore, AgeReader, AgeSupportStore
-from app.retrieval.lightrag.age.walks import AgeWalks
 from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.graph_store import GraphStore, obstacle_to_age
 from app.retrieval.lightrag.pool import EngineDatabase
@@ -15,7 +14,6 @@ from app.retrieval.lightrag.reads import Reads
 from app.retrieval.lightrag.rows_store import Rows, TableRows
 from app.retrieval.lightrag.search_store import GraphReader
 from app.retrieval.lightrag.support_store import SupportStore
-from app.retrieval.lightrag.walk_store import TableWalks, Walks
 
 # What the database's function says stands in the way, for people.
 _OBSTACLES = {
@@ -49,10 +47,6 @@ def graph_reads(database: Reads, ref: WorkspaceRef, states: Collection[str]) -> 
 
 def graph_rows(database: EngineDatabase, ref: WorkspaceRef) -> Rows:
     return AgeRows(database, ref) if ref.graph_store == "age" else TableRows(database, ref)
-
-
-def walks(database: Reads, ref: WorkspaceRef) -> Walks:
-    return AgeWalks(database, ref) if ref.graph_store == "age" else TableWalks(database, ref)
 
 
 class Stores:

@@ -30,6 +30,7 @@ from app.retrieval.lightrag.extraction import chunk_id, extract_chunks, read_ans
 from app.retrieval.lightrag.graph_store import ANSWERS, GraphStore
 from app.retrieval.lightrag.graphs import graph_store
 from app.retrieval.lightrag.instances import DEFAULT_CONCURRENCY, Instance, InstancePool
+from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.models import noted_failures
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
 from app.retrieval.lightrag.repair import remove_rows, remove_support
@@ -118,6 +119,7 @@ class GraphWriter:
                         *insert_mentions(workspace.ref, list(said.mentions())),
                         *names.learning(),
                         *([forgetting(workspace.ref, touched)] if touched else []),
+                        *LongNames(self._database, workspace.ref).forgetting(touched),
                         store.adoption(version_id),
                         *companions,
                     ]
@@ -148,6 +150,8 @@ class GraphWriter:
                     touched = await _remove(rag, store, name)
                     forgotten = await self._edit_again(rag, workspace, touched)
                 names_gone = await departure.forgetting(rag, touched)
+                long = LongNames(self._database, workspace.ref)
+                names_gone += long.forgetting({*touched, *await long.said_in(name)})
                 if not keep_answers:
                     await rag.llm_response_cache.delete(await store.answers_of(name))
                 forgotten += [delete_mentions(workspace.ref, [version_id]), forgetting(workspace.ref, touched)]
@@ -170,6 +174,7 @@ class GraphWriter:
             clearing = await store.clearing()
             clearing.append(AliasStore(self._database, workspace.ref).forgetting_spellings())
             clearing += EditStore(self._database, workspace.ref).clearing()
+            clearing.append(LongNames(self._database, workspace.ref).clearing())
             await write_fenced(self._database, lease, clearing)
             await store.empty()
             # A move that was broken off may have left one, whatever store the workspace uses.

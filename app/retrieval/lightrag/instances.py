@@ -15,6 +15,7 @@ from lightrag.kg import shared_storage
 
 from app.retrieval.contract import EngineWorkspace, IndexProfile, VersionChunks
 from app.retrieval.lightrag import graph_store
+from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.models import chat_functions, embedding_function
 from app.retrieval.lightrag.pool import EngineDatabase, engine_workspace, inside
 from app.retrieval.lightrag.storage.mentions import expose_extractions
@@ -62,13 +63,13 @@ class Instance:
         self.is_spoiled = True
 
 
-def _build(workspace: EngineWorkspace, settings: Settings, stores: Stores) -> Instance:
+def _build(workspace: EngineWorkspace, settings: Settings, stores: Stores, database: EngineDatabase) -> Instance:
     offered: dict[str, list[dict[str, Any]]] = {}
 
     def our_chunks(_tokenizer: Any, content: str, *_: Any, **__: Any) -> list[dict[str, Any]]:
         return [dict(chunk) for chunk in offered[content.strip()]]
 
-    functions = chat_functions(workspace.chat)
+    functions = chat_functions(workspace.chat, LongNames(database, workspace.ref).keep)
     embedding = embedding_function(workspace.embedding, workspace.vector_suffix)
     rag = LightRAG(
         **_storage_arguments(workspace, settings, stores),
@@ -248,7 +249,7 @@ class InstancePool:
                 instance = None
             if instance is None:
                 await self.check(workspace)
-                instance = _build(workspace, self._settings, stores_of(workspace.ref, self._stores))
+                instance = _build(workspace, self._settings, stores_of(workspace.ref, self._stores), self._database)
                 await instance.rag.initialize_storages()
                 self._open[key] = instance
             self._open.move_to_end(key)

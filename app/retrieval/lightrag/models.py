@@ -4,7 +4,7 @@ What a call was for is told to the model, so that usage is counted by purpose; e
 LightRAG may keep them in its cache.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -18,6 +18,7 @@ from app.retrieval.lightrag import scope
 from app.retrieval.lightrag.names import shorten_names
 
 Complete = Callable[..., Awaitable[str]]
+KeepNames = Callable[[Mapping[str, str]], Awaitable[None]]
 
 _failures: ContextVar[list[AppError] | None] = ContextVar("engine_model_failures", default=None)
 
@@ -40,15 +41,22 @@ def noted_failures() -> Iterator[list[AppError]]:
         _failures.reset(token)
 
 
-def chat_functions(chat: ChatModel | None) -> dict[str, Complete]:
-    """One function for each of LightRAG's roles."""
+def chat_functions(chat: ChatModel | None, keep_names: KeepNames) -> dict[str, Complete]:
+    """One function for each of LightRAG's roles. Whole names that an answer's short ones stand for go to `keep_names`."""
 
     async def extract(
         prompt: str, system_prompt: str | None = None, history_messages: list[dict[str, str]] | None = None, **_: Any
     ) -> str:
         # LightRAG asks for extraction with a system prompt, for gleaning with a history too, for summaries with neither.
         purpose = Purpose.GLEAN if history_messages else Purpose.EXTRACT if system_prompt else Purpose.SUMMARY
-        return await _ask(chat, purpose, prompt, system_prompt, history_messages)
+        answer = await _ask(chat, purpose, prompt, system_prompt, history_messages)
+        if purpose is Purpose.SUMMARY:
+            return answer
+        short, whole = shorten_names(answer)
+        if whole:
+            with scope.calling():
+                await keep_names(whole)
+        return short
 
     async def keywords(prompt: str, system_prompt: str | None = None, **_: Any) -> str:
         return await _ask(chat, Purpose.KEYWORDS, prompt, system_prompt, None)
@@ -72,7 +80,7 @@ async def _ask(
             reply = await chat.complete(messages, purpose=purpose, json_mode=purpose is Purpose.KEYWORDS)
         if purpose in (Purpose.EXTRACT, Purpose.GLEAN):
             check = check_extraction if purpose is Purpose.EXTRACT else check_gleaning
-            return shorten_names(check(reply.text, reply.finish_reason, json_mode=False))
+            return check(reply.text, reply.finish_reason, json_mode=False)
         if purpose is Purpose.SUMMARY:
             return check_text(reply.text, reply.finish_reason)
         return reply.text

@@ -29,23 +29,37 @@ def folded(name: str) -> str:
 
 
 def shorten(name: str) -> str:
-    """`name`, or its beginning and a digest of the whole where it is too long: equal names stay equal."""
-    if len(name) <= MAX_CHARS and len(name.encode()) <= MAX_BYTES:
+    """`name`, or its beginning and a digest of the whole where it is too long: equal names stay equal.
+
+    The digest is the same for other spellings of a name (`folded`), as `entity_key` is.
+    """
+    if _fits(name):
         return name
-    ending = "~" + blake2b(name.encode(), digest_size=5).hexdigest()
-    head = name[: MAX_CHARS - len(ending)]
+    flat = " ".join(name.split())
+    if _fits(flat):
+        return flat
+    ending = "~" + blake2b(folded(name).encode(), digest_size=5).hexdigest()
+    head = flat[: MAX_CHARS - len(ending)]
     while len(head.encode()) + len(ending) > MAX_BYTES:
         head = head[:-1]
     return head.rstrip() + ending
 
 
-def shorten_names(answer: str) -> str:
-    """An extraction answer whose too long names are shortened; everything else stays as the model wrote it."""
-    lines = answer.split("\n")
-    return "\n".join(_shorten_record(line) if len(line) > MAX_BYTES // 4 else line for line in lines)
+def _fits(name: str) -> bool:
+    return len(name) <= MAX_CHARS and len(name.encode()) <= MAX_BYTES
 
 
-def _shorten_record(line: str) -> str:
+def shorten_names(answer: str) -> tuple[str, dict[str, str]]:
+    """An extraction answer whose too long names are shortened, and the whole names by the short ones.
+
+    Everything else stays as the model wrote it.
+    """
+    lines, whole = answer.split("\n"), dict[str, str]()
+    short = [_shorten_record(line, whole) if len(line) > MAX_BYTES // 4 else line for line in lines]
+    return "\n".join(short), whole
+
+
+def _shorten_record(line: str, whole: dict[str, str]) -> str:
     fields = line.split(FIELD)
     kind = fields[0].strip().strip("(").lower()
     names = {"entity": (1,), "relation": (1, 2), "relationship": (1, 2)}.get(kind, ())
@@ -54,4 +68,5 @@ def _shorten_record(line: str) -> str:
             name = str(normalize_entity_name(fields[position]))
             if shorten(name) != name:
                 fields[position] = shorten(name)
+                whole.setdefault(shorten(name), name)
     return FIELD.join(fields)

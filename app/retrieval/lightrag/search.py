@@ -34,6 +34,7 @@ from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.graphs import graph_reader, support_store
 from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
 from app.retrieval.lightrag.reads import Reads, together
 from app.retrieval.lightrag.stages import Stages
@@ -138,6 +139,7 @@ class _View:
         self._session = session
         self._graph = graph_reader(reads, workspace.ref, workspace.vector_suffix)
         self._support = support_store(reads, workspace.ref, include_partial=request.include_partial)
+        self._long_names = LongNames(reads, workspace.ref)
         self._lexical = LexicalResult()
 
     async def retrieve(self, probes: Probes | None, stages: Stages, notes: list[str]) -> Judged:
@@ -193,6 +195,7 @@ class _View:
                 self._session, self._ref, chunks, engine="graph", include_partial=self._request.include_partial
             ),
         )
+        entities, relations = await self._long_names.shown((entities, relations))
         kept = {chunk: passages[chunk] for chunk in chunks if chunk in passages}
         wanted = len(found.entities) + len(found.relations) + len(chunks)
         return Judged(entities, relations, kept, wanted - len(entities) - len(relations) - len(kept))

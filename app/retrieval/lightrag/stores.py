@@ -33,6 +33,10 @@ class Write(Protocol):
         """LightRAG reports no failure of an insert (facts F3). Raises `GraphWriteFailed`, or what a storage raised."""
         ...
 
+    async def announce(self, statements: Sequence[Statement]) -> None:
+        """Run these now, where what follows could leave half of itself behind: they say what was going on."""
+        ...
+
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         """Write, and our own statements last."""
         ...
@@ -109,6 +113,9 @@ class _WriteAtOnce:
         row = await self.rag.doc_status.get_by_id(document_id)
         require_processed([] if row is None else [row | {"id": document_id}], document_id, track_id)
 
+    async def announce(self, statements: Sequence[Statement]) -> None:
+        await write_fenced(self.rag.doc_status.db, self.lease, statements)
+
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         # Vectors wait in their storages until they are told that an operation is over.
         await self.rag._insert_done()
@@ -133,6 +140,9 @@ class _WriteInUnit:
 
     async def require_processed(self, document_id: str, track_id: str) -> None:
         self.unit.require_processed(document_id, track_id)
+
+    async def announce(self, statements: Sequence[Statement]) -> None:
+        """All of it is one transaction."""
 
     async def commit(self, companions: Sequence[Statement] = ()) -> None:
         await self.unit.commit(companions)

@@ -53,7 +53,9 @@ def test_shortened_names_fit_and_stay_as_they_are_when_shortened_again(name: str
 def test_an_answer_keeps_everything_but_its_longest_names() -> None:
     long = "名" * 300
     answer = f"entity<|#|>{long}<|#|>Place<|#|>{long} is long\nrelation<|#|>Short<|#|>{long}<|#|>k<|#|>d\n<|COMPLETE|>"
-    kept = shorten_names(answer).split("\n")
+    shortened, whole = shorten_names(answer)
+    kept = shortened.split("\n")
+    assert whole == {shorten(long): long}
     assert kept[0] == f"entity<|#|>{shorten(long)}<|#|>Place<|#|>{long} is long"
     assert kept[1] == f"relation<|#|>Short<|#|>{shorten(long)}<|#|>k<|#|>d"
     assert kept[2] == "<|COMPLETE|>"

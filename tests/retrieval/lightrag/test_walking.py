@@ -4,6 +4,7 @@ import pytest
 
 from app.retrieval.contract import EntityEvidence
 from app.retrieval.entity_contract import ChangeRecord, EntityNotFound
+from app.retrieval.entity_graph_contract import Decisions
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.index import GraphWriter
 from tests.retrieval.lightrag.doubles import Corpus, VersionChunks, ignore, records
@@ -45,7 +46,7 @@ async def test_paths_are_the_shortest_and_end_at_a_length(
     await ingest(index, corpus, "the square.", "Lonely lives with Nobody.")
 
     async def paths(source: str, target: str, longest: int = 4, limit: int = 9) -> list[tuple[str, ...]]:
-        return list(await entities.paths(corpus.workspace, source, target, longest=longest, limit=limit))
+        return list((await entities.paths(corpus.workspace, source, target, longest=longest, limit=limit)).paths)
 
     assert await paths("North", "South") == [("North", "East", "South"), ("North", "West", "South")]
     assert await paths("North", "South", limit=1) == [("North", "East", "South")]
@@ -53,6 +54,21 @@ async def test_paths_are_the_shortest_and_end_at_a_length(
     assert await paths("Pole", "North", longest=2) == []
     assert await paths("North", "Lonely") == []
     assert await paths("North", "NORTH") == [("North",)]
+
+
+async def test_a_search_for_paths_reads_so_many_relations_at_most(
+    index: GraphWriter, entities: GraphEntities, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = "\n".join(f"relation<|#|>Hub<|#|>Leaf{n}<|#|>has<|#|>Hub has {n}." for n in range(20))
+    corpus.chat.answers["the hub"] = hub
+    await ingest(index, corpus, "the hub.", "Leaf3 likes Pole.")
+    whole = await entities.paths(corpus.workspace, "Leaf7", "Pole", longest=6, limit=9)
+    assert (whole.paths, whole.is_cut) == ((("Leaf7", "Hub", "Leaf3", "Pole"),), False)
+    monkeypatch.setattr("app.retrieval.lightrag.entities.walking.MAX_RELATIONS_READ", 4)
+    cut = await entities.paths(corpus.workspace, "Leaf7", "Leaf9", longest=6, limit=9)
+    assert cut.is_cut
+    around = await entities.neighbours(corpus.workspace, "Hub", depth=1, limit=100)
+    assert (len(around.relations), around.is_cut) == (4, True)
 
 
 async def test_what_is_not_trusted_is_no_way_and_no_neighbour(
@@ -63,7 +79,7 @@ async def test_what_is_not_trusted_is_no_way_and_no_neighbour(
     await corpus.trust(hidden, "failed")
     found = await entities.neighbours(corpus.workspace, "Alpha", depth=3, limit=100)
     assert [entity.name for entity, _ in found.entities] == ["Alpha", "Beta"]
-    assert list(await entities.paths(corpus.workspace, "Alpha", "Gamma", longest=4, limit=9)) == []
+    assert (await entities.paths(corpus.workspace, "Alpha", "Gamma", longest=4, limit=9)).paths == ()
     exported = [item async for item in entities.export(corpus.workspace)]
     assert "Secret" not in str(exported)
     assert [item.name for item in exported if isinstance(item, EntityEvidence)] == ["Alpha", "Beta", "Gamma"]
@@ -110,7 +126,8 @@ async def test_duplicates_are_proposed_with_reasons_and_kept_apart(
     await ingest(index, corpus, "one.", "two.")
 
     async def groups(*apart: frozenset[str]) -> dict[tuple[str, ...], tuple[str, ...]]:
-        found = await entities.duplicates(corpus.workspace, min_score=0.75, apart=apart, limit=9)
+        decisions = Decisions(apart=frozenset(apart))
+        found = await entities.duplicates(corpus.workspace, min_score=0.75, decisions=decisions, limit=9)
         return {tuple(sorted(group.names)): group.pairs[0].reasons for group in found}
 
     proposed = await groups()

@@ -101,7 +101,10 @@ class MergedEntity(EntityRead):
 
 
 class ChangeRead(BaseModel):
-    """A change of entities or relations: `queued`, `done`, `failed`, or `undone` by a later one."""
+    """A change of entities or relations: `queued`, `writing`, `done`, `failed`, or `undone` by a later one.
+
+    It is seen `writing` in Apache AGE only, where it is not one transaction; if it is stopped then, a worker puts it back.
+    """
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -127,7 +130,7 @@ class ChangeRead(BaseModel):
 
     id: UUID
     kind: str
-    state: Literal["queued", "done", "failed", "undone"]
+    state: Literal["queued", "writing", "done", "failed", "undone"]
     names: list[str]
     request: Mapping[str, Any]
     actor: str | None

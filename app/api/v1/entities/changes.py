@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import AfterValidator
 
 from app.api.deps import AdminCaller, ReaderCaller, RoleRequired, WorkspaceDep
-from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
+from app.api.pagination import Cursor, InvalidCursor, Limit, decode_number, encode_cursor
 from app.api.problems import problems
 from app.api.v1.entities.change_schemas import (
     MERGE_EXAMPLES,
@@ -19,7 +19,7 @@ from app.api.v1.entities.change_schemas import (
 )
 from app.api.v1.entities.names import ChangesDep, RequestedDep
 from app.api.v1.entities.schemas import MAX_NAME_CHARS
-from app.domain.entities.changes import Merged
+from app.domain.entities.changes import Merged, PreviewTooLarge
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.settings import without_binary
 from app.retrieval.contract import EngineOff, GraphWriteFailed, WorkspaceBusy
@@ -44,7 +44,7 @@ MERGED: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json":
     summary="Merge entities",
     responses=problems(
         RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, EntityNotFound, InvalidMerge,
-        WorkspaceBusy, GraphWriteFailed,
+        PreviewTooLarge, WorkspaceBusy, GraphWriteFailed,
     ) | QUEUED | MERGED,
 )  # fmt: skip
 async def merge_entities(
@@ -61,7 +61,8 @@ async def merge_entities(
     made = await changes.merge(caller.tenant_id, workspace_id, merge.request(), by)
     if isinstance(made, Merged):
         return MergedEntity.of_merge(made)
-    response.status_code = 202
+    if made.state == "queued":
+        response.status_code = 202
     return ChangeRead.of(made)
 
 
@@ -83,8 +84,7 @@ async def list_changes(
     limit: Limit = 50,
 ) -> ChangePage:
     """What people did to entities and relations, newest first."""
-    before = number_of(decode_cursor(cursor, 1)[0]) if cursor else None
-    found = await changes.list(caller.tenant_id, workspace_id, name=name, before=before, limit=limit + 1)
+    found = await changes.list(caller.tenant_id, workspace_id, name=name, before=decode_number(cursor), limit=limit + 1)
     page, rest = found[:limit], found[limit:]
     return ChangePage(
         items=[ChangeRead.of(change) for change in page],
@@ -125,10 +125,3 @@ async def undo_change(
     if made.state == "queued":
         response.status_code = 202
     return ChangeRead.of(made)
-
-
-def number_of(text: str) -> int:
-    """The number that a cursor holds. Raises InvalidCursor."""
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidCursor("The cursor is not one that this list gave.")
-    return int(text)

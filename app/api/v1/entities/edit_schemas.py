@@ -140,10 +140,13 @@ class EntitySplit(Body):
         return found
 
 
+SPLIT_EXAMPLE: dict[str, Any] = {"change_id": DOCUMENT_ID, "entities": []}
+
+
 class SplitRead(BaseModel):
     """The change, by which the split can be undone, and the entities that the parts became."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"change_id": DOCUMENT_ID, "entities": []}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [SPLIT_EXAMPLE]})
 
     change_id: UUID
     entities: list[EntityRead]

@@ -1,13 +1,16 @@
 """Routes that create, edit and delete entities and relations by hand."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AfterValidator
 
 from app.api.deps import AdminCaller, ContainerDep, EditorCaller, ReaderCaller, RoleRequired, WorkspaceDep
 from app.api.problems import problems
+from app.api.v1.entities.change_schemas import ChangeRead
+from app.api.v1.entities.changes import QUEUED
 from app.api.v1.entities.edit_schemas import (
+    SPLIT_EXAMPLE,
     EntityCreate,
     EntityEdit,
     EntitySplit,
@@ -16,8 +19,9 @@ from app.api.v1.entities.edit_schemas import (
     RelationRead,
     SplitRead,
 )
-from app.api.v1.entities.names import NameInQuery, RequestedDep
+from app.api.v1.entities.names import ChangesDep, NameInQuery, RequestedDep
 from app.api.v1.entities.schemas import MAX_NAME_CHARS, EntityRead
+from app.domain.entities.changes import Split
 from app.domain.entities.editing import EntityEditing
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.domain.workspaces.settings import without_binary
@@ -28,6 +32,9 @@ from app.retrieval.entity_edit_contract import EntityExists, InvalidEntity, Rela
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}", tags=["entities"])
 READ = (WorkspaceNotFound, WorkspaceDeleting, EngineOff)
 WRITE = (RoleRequired, *READ, WorkspaceBusy, GraphWriteFailed)
+SPLIT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"examples": {"split": {"value": SPLIT_EXAMPLE}}}}}
+}
 EndInQuery = Annotated[
     str,
     Query(min_length=1, max_length=MAX_NAME_CHARS, description="Any name of an entity, whole.", examples=["Press 4"]),
@@ -80,15 +87,25 @@ async def delete_entity(
 
 
 @router.post(
-    "/entities/split", summary="Split an entity", responses=problems(*WRITE, EntityNotFound, InvalidEntity, UndoBlocked)
+    "/entities/split",
+    summary="Split an entity",
+    responses=problems(*WRITE, EntityNotFound, InvalidEntity, UndoBlocked) | QUEUED | SPLIT,
 )
 async def split_entity(
-    workspace_id: WorkspaceDep, split: EntitySplit, caller: AdminCaller, editing: EditingDep, by: RequestedDep
-) -> SplitRead:
+    workspace_id: WorkspaceDep,
+    split: EntitySplit,
+    caller: AdminCaller,
+    changes: ChangesDep,
+    by: RequestedDep,
+    response: Response,
+) -> SplitRead | ChangeRead:
     """For a name that means several things: chunks are assigned to other names, which hold for their rebuilds too."""
-    place = caller.tenant_id, workspace_id
-    change_id, made = await editing.split(place, split.name, split.assigned(), by)
-    return SplitRead(change_id=change_id, entities=[EntityRead.of(entity) for entity in made])
+    made = await changes.split(caller.tenant_id, workspace_id, split.name, split.assigned(), by)
+    if isinstance(made, Split):
+        return SplitRead(change_id=made.change_id, entities=[EntityRead.of(entity) for entity in made.entities])
+    if made.state == "queued":
+        response.status_code = 202
+    return ChangeRead.of(made)
 
 
 @router.get("/relation", summary="Read a relation", responses=problems(*READ, EntityNotFound, RelationNotFound))

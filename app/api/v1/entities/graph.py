@@ -10,9 +10,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator
 
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
-from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
+from app.api.pagination import Cursor, InvalidCursor, Limit, decode_number, encode_cursor
 from app.api.problems import problems
-from app.api.v1.entities.changes import number_of
 from app.api.v1.entities.editing import EndInQuery, OtherEndInQuery
 from app.api.v1.entities.graph_schemas import FoundEntities, MentionPage, MentionRead, PathsRead, SurroundingsRead
 from app.api.v1.entities.names import NameInQuery
@@ -78,8 +77,8 @@ async def list_mentions(
     limit: Limit = 50,
 ) -> MentionPage:
     """What each part of a document said of it and of its relations."""
-    after = number_of(decode_cursor(cursor, 1)[0]) if cursor else 0
-    found = await looking.mentions((caller.tenant_id, workspace_id), name, after=after, limit=limit + 1)
+    place, after = (caller.tenant_id, workspace_id), decode_number(cursor) or 0
+    found = await looking.mentions(place, name, after=after, limit=limit + 1)
     page, rest = found[:limit], found[limit:]
     return MentionPage(
         items=[MentionRead.of(mention) for mention in page],
@@ -114,7 +113,7 @@ async def read_paths(
     """The shortest ones."""
     place = caller.tenant_id, workspace_id
     found = await looking.paths(place, source, target, longest=max_length, limit=limit)
-    return PathsRead(paths=list(found))
+    return PathsRead(paths=list(found.paths), is_cut=found.is_cut)
 
 
 @router.get(

@@ -1,18 +1,15 @@
-"""What looking around in the graph, and duplicates, look like over HTTP."""
+"""What looking around in the graph looks like over HTTP."""
 
-from typing import Any, Literal, Self
+from typing import Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from app.api.fields import Body
 from app.api.pagination import Page
 from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
-from app.api.v1.entities.change_schemas import EXAMPLE_CHANGE
-from app.api.v1.entities.schemas import EntityName, EntityRelation
-from app.domain.entities.looking import GroupMerged, GroupRefused
+from app.api.v1.entities.schemas import EntityRelation
 from app.retrieval.contract import EntityEvidence
-from app.retrieval.entity_graph_contract import DuplicateGroup, EntityMention, FoundName, Surroundings
+from app.retrieval.entity_graph_contract import EntityMention, FoundName, Surroundings
 
 
 class FoundEntity(BaseModel):
@@ -118,121 +115,14 @@ class SurroundingsRead(BaseModel):
 
 
 class PathsRead(BaseModel):
-    """Shortest ways between two entities, each as the names on it; none if they are not connected within `max_length`."""
+    """Shortest ways between two entities, each as the names on it; none if they are not connected within `max_length`.
+
+    `is_cut` if there was more around them than a request may look at: shorter or further ways may be missing.
+    """
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"paths": [["Elena Petrova", "Harbor Works", "Hamburg"]]}]}
+        json_schema_extra={"examples": [{"paths": [["Elena Petrova", "Harbor Works", "Hamburg"]], "is_cut": False}]}
     )
 
     paths: list[tuple[str, ...]]
-
-
-class DuplicatePairRead(BaseModel):
-    """Two entities that may be one. `reasons`: how the names are alike, then what the graph says."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    one: str
-    other: str
-    score: float
-    reasons: tuple[str, ...]
-
-
-_GROUP: dict[str, Any] = {
-    "names": ["Elena Petrova", "E. Petrova"],
-    "score": 0.94,
-    "pairs": [
-        {"one": "E. Petrova", "other": "Elena Petrova", "score": 0.94, "reasons": ["abbreviation", "shared_neighbours"]}
-    ],
-}
-
-
-class DuplicateGroupRead(BaseModel):
-    """Entities that may be one, the one with most relations first."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    names: tuple[str, ...]
-    score: float
-    pairs: tuple[DuplicatePairRead, ...]
-
-
-class DuplicateGroups(BaseModel):
-    """Best first."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"items": [_GROUP]}]})
-
-    items: list[DuplicateGroupRead]
-
-    @classmethod
-    def of(cls, groups: list[DuplicateGroup]) -> Self:
-        return cls(items=[DuplicateGroupRead.model_validate(group) for group in groups])
-
-
-class DuplicatesMerge(Body):
-    """All groups of at least this score, each into the entity of it that has most relations."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"min_score": 0.97}]})
-
-    min_score: float = Field(ge=0.75, le=1, description="Nobody looks at the pairs: choose it high.")
-    limit: int = Field(default=20, ge=1, le=100, description="Groups at most.")
-
-
-class GroupOutcome(BaseModel):
-    """What became of one group: `merged` into `name`, `queued` for a worker, or `refused` for the reason `code`."""
-
-    names: list[str]
-    outcome: Literal["merged", "queued", "refused"]
-    name: str | None = None
-    change_id: UUID | None = None
-    code: str | None = None
-    detail: str | None = None
-
-    @classmethod
-    def of(cls, made: GroupMerged | GroupRefused) -> Self:
-        if isinstance(made, GroupRefused):
-            return cls(names=list(made.names), outcome="refused", code=made.code, detail=made.detail)
-        outcome: Literal["merged", "queued"] = "queued" if made.is_queued else "merged"
-        return cls(names=list(made.names), outcome=outcome, name=made.name, change_id=made.change_id)
-
-
-class DuplicatesMerged(BaseModel):
-    """Every group with its outcome, best first; each merge can be undone by its change."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "items": [
-                        {
-                            "names": ["Elena Petrova", "Elena Petrowa"],
-                            "outcome": "merged",
-                            "name": "Elena Petrova",
-                            "change_id": EXAMPLE_CHANGE,
-                            "code": None,
-                            "detail": None,
-                        }
-                    ]
-                }
-            ]
-        }
-    )
-
-    items: list[GroupOutcome]
-
-
-class Rejection(Body):
-    """Two entities that are different things."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"one": "Press 4", "other": "Press 4b"}]})
-
-    one: EntityName
-    other: EntityName
-
-
-class Rejections(BaseModel):
-    """Pairs that are not proposed again."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"items": [{"one": "Press 4", "other": "Press 4b"}]}]})
-
-    items: list[Rejection]
+    is_cut: bool

@@ -8,7 +8,8 @@ from app.api.deps import AdminCaller, ReaderCaller, RoleRequired, WorkspaceDep
 from app.api.fields import NamePart
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
 from app.api.problems import problems
-from app.api.v1.entities.names import NameInPath, NameInQuery, ServiceDep
+from app.api.v1.entities.editing import EditingDep
+from app.api.v1.entities.names import NameInPath, NameInQuery, RequestedDep, ServiceDep
 from app.api.v1.entities.schemas import (
     AliasCreate,
     AliasPage,
@@ -75,10 +76,11 @@ async def list_aliases(
     ),
 )  # fmt: skip
 async def add_alias(
-    workspace_id: WorkspaceDep, alias: AliasCreate, caller: AdminCaller, service: ServiceDep
+    workspace_id: WorkspaceDep, alias: AliasCreate, caller: AdminCaller, editing: EditingDep, by: RequestedDep
 ) -> AliasRead:
     """From now on documents and questions that say the alias mean the target; adding it again changes nothing."""
-    return AliasRead.of(await service.add_alias(caller.tenant_id, workspace_id, alias.alias, alias.target))
+    place = caller.tenant_id, workspace_id
+    return AliasRead.of(await editing.add_alias(place, alias.alias, alias.target, by))
 
 
 @router.delete(
@@ -89,9 +91,11 @@ async def add_alias(
         RoleRequired, WorkspaceNotFound, WorkspaceDeleting, EngineOff, AliasNotFound, WorkspaceBusy, GraphWriteFailed
     ),
 )
-async def remove_alias(workspace_id: WorkspaceDep, alias: NameInPath, caller: AdminCaller, service: ServiceDep) -> None:
+async def remove_alias(
+    workspace_id: WorkspaceDep, alias: NameInPath, caller: AdminCaller, editing: EditingDep, by: RequestedDep
+) -> None:
     """Documents that come later have the name as an entity of its own again; what is merged stays merged."""
-    await service.remove_alias(caller.tenant_id, workspace_id, alias)
+    await editing.remove_alias((caller.tenant_id, workspace_id), alias, by)
 
 
 @router.get(

@@ -17,6 +17,7 @@ from app.retrieval.entity_contract import AliasSource, EntityAlias, EntityDetail
 
 MAX_NAME_CHARS = 1000
 MAX_TEXT_CHARS = 20_000
+MAX_QUOTED_CHARS = 2_000
 # Whatever a document calls a thing; a tabulator may be part of it.
 EntityName = Annotated[
     str,
@@ -54,8 +55,16 @@ class EntityItem(BaseModel):
             type=entity.type,
             description=entity.description,
             degree=entity.degree,
-            link=f"/v1/workspaces/{workspace_id}/entity?name={quote(entity.name, safe='')}",
+            link=_link(workspace_id, entity),
         )
+
+
+def _link(workspace_id: WorkspaceId, entity: EntitySummary) -> str:
+    name = quote(entity.name, safe="")
+    # Some servers between here and there take no longer addresses than 4 to 8 kB.
+    if len(name) > MAX_QUOTED_CHARS:
+        name = quote(entity.key, safe="")
+    return f"/v1/workspaces/{workspace_id}/entity?name={name}"
 
 
 class EntityPage(Page[EntityItem]):

@@ -74,12 +74,16 @@ async def edges(graph: AgeGraph, pairs: Iterable[Pair]) -> dict[Pair, Row]:
     return found
 
 
-async def around(graph: AgeGraph, names: Sequence[str]) -> dict[Pair, float]:
-    """The relations of these entities, by their ends in code point order, with their weights."""
+async def around(graph: AgeGraph, names: Sequence[str], *, limit: int | None = None) -> dict[Pair, float]:
+    """The relations of these entities, by their ends in code point order, with their weights; any `limit` of them."""
     found: dict[Pair, float] = {}
     for part in _parts(names):
         for query in (_OUTWARD, _INWARD):
-            for row in await graph.texts(query, _AROUND_COLUMNS, names=part):
+            left = None if limit is None else limit - len(found)
+            if left is not None and left <= 0:
+                return found
+            bounded = query if left is None else f"{query} LIMIT {left}"
+            for row in await graph.texts(bounded, _AROUND_COLUMNS, names=part):
                 found[canonical(row["name"], row["other"])] = _weight(row["weight"])
     return found
 

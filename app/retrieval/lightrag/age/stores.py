@@ -12,6 +12,7 @@ from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.age import reading
 from app.retrieval.lightrag.age.cypher import AgeGraph
 from app.retrieval.lightrag.age.reading import Pair, canonical
+from app.retrieval.lightrag.age.vertices import vertices
 from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.graph_store import MANUAL, SEPARATOR, GraphStore, Remaining
 from app.retrieval.lightrag.pool import EngineDatabase
@@ -133,10 +134,10 @@ class AgeGraphReads(GraphReads):
         super().__init__(reads, ref, states)
         self._graph = AgeGraph(reads, ref)
 
-    async def around(self, names: Iterable[str], *, limit: int) -> Sequence[Any]:
+    async def around(self, names: Iterable[str], *, limit: int, total: int) -> Sequence[Any]:
         border = list(names)
         weights = await reading.around(self._graph, border)
-        best = sorted(weights, key=lambda pair: (-weights[pair], *pair))[: limit * len(border)]
+        best = sorted(weights, key=lambda pair: (-weights[pair], *pair))[: min(limit * len(border), total)]
         found = await reading.edges(self._graph, best)
         return [
             {"src_id": pair[0], "tgt_id": pair[1], "properties": json.dumps(found[pair])}
@@ -144,9 +145,19 @@ class AgeGraphReads(GraphReads):
             if pair in found
         ]
 
+    async def pairs_around(self, names: Iterable[str], *, total: int) -> list[Pair]:
+        return list(await reading.around(self._graph, list(names), limit=total))
+
     async def nodes(self, names: Iterable[str]) -> Sequence[Any]:
-        found = await reading.nodes(self._graph, list(names))
-        return [{**node, "entity_name": name, "description": node["description"] or ""} for name, node in found.items()]
+        found = await vertices(self._graph, list(names))
+        return [
+            {
+                "entity_name": name,
+                "entity_type": node.get("entity_type") or "UNKNOWN",
+                "description": node.get("description") or "",
+            }
+            for name, node in found.items()
+        ]
 
     async def neighbours_of(self, names: Iterable[str]) -> dict[str, set[str]]:
         wanted = set(names)

@@ -10,6 +10,7 @@ from app.retrieval.lightrag.edit_store import EditStore
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.graphs import support_store
 from app.retrieval.lightrag.instances import InstancePool
+from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.names import engine_name
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.reads import Reads
@@ -34,6 +35,9 @@ class EntityOperations:
     def _edits(self, workspace: EngineWorkspace) -> EditStore:
         return EditStore(self._database, workspace.ref)
 
+    def _long(self, workspace: EngineWorkspace) -> LongNames:
+        return LongNames(self._database, workspace.ref)
+
     async def _resolve(
         self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True, reads: Reads | None = None
     ) -> str | None:
@@ -50,7 +54,8 @@ class EntityOperations:
         with inside(workspace.ref):
             aliases = self._aliases(workspace)
             known = [name, engine_name(name), *(await aliases.meanings([name])).values()]
-            return list(dict.fromkeys([*known, *await aliases.leading_to(known)]))
+            found = list(dict.fromkeys([*known, *await aliases.leading_to(known)]))
+            return [*found, *(await self._long(workspace).whole(found)).values()]
 
     async def _require(self, workspace: EngineWorkspace, name: str, *, by_alias: bool = True) -> str:
         found = await self._resolve(workspace, name, by_alias=by_alias)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.retrieval.contract import EngineWorkspace, RelationEvidence
@@ -9,6 +10,8 @@ from app.retrieval.entity_contract import EntityDetail, EntityNotFound, EntitySu
 from app.retrieval.lightrag.entities.base import EntityOperations
 from app.retrieval.lightrag.evidence import graph_evidence, plain_text
 from app.retrieval.lightrag.graphs import graph_reads
+from app.retrieval.lightrag.long_name_store import shown_whole
+from app.retrieval.lightrag.names import shorten
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.support_store import SupportStore
 
@@ -21,10 +24,15 @@ class EntityBrowsing(EntityOperations):
         with inside(workspace.ref):
             async with self._database.snapshot() as reads:
                 store = self._support(workspace, reads)
-                rows = await store.entities(prefix=prefix, after=after, limit=limit)
+                rows = await store.entities(prefix=prefix, after=after and shorten(after), limit=limit)
                 descriptions = await trusted_texts(store, {row["name"]: row["description"] or "" for row in rows})
-        return [EntitySummary(row["name"], row["type"] or "", descriptions[row["name"]], row["degree"]) for row in rows]
+        found = [
+            EntitySummary(row["name"], row["type"] or "", descriptions[row["name"]], row["degree"]) for row in rows
+        ]
+        shown = await self._long(workspace).shown(found)
+        return [replace(entity, key=row["name"]) for entity, row in zip(shown, rows, strict=True)]
 
+    @shown_whole
     async def get(self, workspace: EngineWorkspace, name: str) -> EntityDetail:
         with inside(workspace.ref):
             async with self._database.snapshot() as reads:

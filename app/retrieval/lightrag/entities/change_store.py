@@ -1,7 +1,7 @@
 """Statements on the history of entities, for the transaction of the change itself."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from app.errors import Conflict
@@ -10,13 +10,36 @@ from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.storage.aliases import Splits
 
-_RECORD = """
-INSERT INTO entity_changes (tenant_id, workspace_id, id, kind, state, names, request, actor, request_key, undoes, finished_at)
-VALUES ($1, $2, $3, $4, 'done', $5::text[], $6::jsonb, $7, $8, $9, now())"""
+# ruff: noqa: S608 - put together from constants
 
-_FINISH = """
-UPDATE entity_changes SET state = 'done', names = $4::text[], finished_at = now()
- WHERE tenant_id = $1 AND workspace_id = $2 AND id = $3 AND state = 'queued'"""
+# The history outlives what it tells of, so it holds whole names.
+_WHOLE = """
+ARRAY(SELECT coalesce(l.whole, u.name)
+        FROM unnest({names}::text[]) WITH ORDINALITY u (name, place)
+        LEFT JOIN entity_names l ON l.tenant_id = $1 AND l.workspace_id = $2 AND l.name = u.name
+       ORDER BY u.place)"""
+
+_RECORD = f"""
+INSERT INTO entity_changes (tenant_id, workspace_id, id, kind, state, names, request, actor, request_key, undoes, finished_at)
+VALUES ($1, $2, $3, $4, $5, {_WHOLE.format(names="$6")}, $7::jsonb, $8, $9, $10, CASE WHEN $5 = 'done' THEN now() END)
+ON CONFLICT (tenant_id, id) DO UPDATE
+SET state = EXCLUDED.state, names = EXCLUDED.names, finished_at = EXCLUDED.finished_at, sent_at = now()
+WHERE entity_changes.state = 'writing'"""
+
+_PROCEED = f"""
+UPDATE entity_changes SET state = $4, names = {_WHOLE.format(names="$5")}, sent_at = now(),
+                          finished_at = CASE WHEN $4 = 'done' THEN now() END
+ WHERE tenant_id = $1 AND workspace_id = $2 AND id = $3 AND state IN ('queued', 'writing')"""
+
+# A queued change waits to be made again; of another one the caller's key is free again.
+_PUT_BACK = """
+UPDATE entity_changes
+   SET state = CASE WHEN attempts > 0 THEN 'queued' ELSE 'failed' END, sent_at = now(),
+       error_code = CASE WHEN attempts = 0 THEN 'interrupted' END,
+       error_detail = CASE WHEN attempts = 0 THEN 'What made the change was stopped; what it had written was put back.' END,
+       request_key = CASE WHEN attempts > 0 THEN request_key END,
+       finished_at = CASE WHEN attempts = 0 THEN now() END
+ WHERE tenant_id = $1 AND workspace_id = $2 AND id = $3 AND state = 'writing'"""
 
 _MARK_UNDONE = """
 UPDATE entity_changes SET state = 'undone'
@@ -38,24 +61,42 @@ _UNSPLIT = "DELETE FROM entity_splits WHERE tenant_id = $1 AND workspace_id = $2
 
 
 class ChangeFinished(Conflict):
-    """Another run of the same change was faster; nothing is written twice."""
+    """Another run of the same change was faster, or it was put back; nothing is written twice."""
 
     code = "change_finished"
     title = "The change is finished already"
 
 
+def announcing(
+    ref: WorkspaceRef, kind: str, record: ChangeRecord, names: list[str], *, undoes: UUID | None = None
+) -> list[Statement]:
+    """The statement that writes into the history that the change is being written."""
+    return [_proceeding(ref, kind, record, names, "writing", undoes)]
+
+
 def recording(
     ref: WorkspaceRef, kind: str, record: ChangeRecord | None, names: list[str], *, undoes: UUID | None = None
-) -> Iterator[Statement]:
+) -> list[Statement]:
     """The statement that writes the change into the history, or finishes it there."""
-    record = record or ChangeRecord()
+    return [_proceeding(ref, kind, record or ChangeRecord(), names, "done", undoes)]
+
+
+def _proceeding(
+    ref: WorkspaceRef, kind: str, record: ChangeRecord, names: list[str], state: str, undoes: UUID | None
+) -> Statement:
     scope = ref.tenant_id, ref.workspace_id, record.id
+    finished = ChangeFinished("The change was carried out meanwhile.")
     if record.is_queued:
-        done = ChangeFinished("The change was carried out meanwhile.")
-        yield Statement(_FINISH, (*scope, names), otherwise=done)
-    else:
-        request = json.dumps(dict(record.request))
-        yield Statement(_RECORD, (*scope, kind, names, request, record.actor, record.request_key, undoes))
+        return Statement(_PROCEED, (*scope, state, names), otherwise=finished)
+    request = json.dumps(dict(record.request))
+    arguments = (*scope, kind, state, names, request, record.actor, record.request_key, undoes)
+    return Statement(_RECORD, arguments, otherwise=finished)
+
+
+def putting_back(ref: WorkspaceRef, change_id: UUID) -> Statement:
+    """The change that was being written is not begun any more."""
+    finished = ChangeFinished("The change is not being written any more.")
+    return Statement(_PUT_BACK, (ref.tenant_id, ref.workspace_id, change_id), otherwise=finished)
 
 
 def marking_undone(ref: WorkspaceRef, change_id: UUID) -> Statement:

@@ -93,3 +93,17 @@ async def mentioned_chunks(reads: Reads, ref: WorkspaceRef, names: Iterable[str]
     """Ids of the chunks that speak of each entity or its relations, as the mentions say."""
     rows = await reads.fetch(_MENTIONED, ref.workspace_id, list(names))
     return {row["name"]: sorted(row["chunks"]) for row in rows}
+
+
+_RELATIONS_LEFT = """
+SELECT source_id AS one, target_id AS other FROM lightrag_vdb_relation_{suffix}
+ WHERE workspace = $1 AND (source_id = ANY ($2) OR target_id = ANY ($2))
+UNION
+SELECT split_part(id, '<SEP>', 1), split_part(id, '<SEP>', 2) FROM lightrag_relation_chunks
+ WHERE workspace = $1 AND (split_part(id, '<SEP>', 1) = ANY ($2) OR split_part(id, '<SEP>', 2) = ANY ($2))"""
+
+
+async def relations_left(reads: Reads, ref: WorkspaceRef, suffix: str, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Relations of these entities by their vectors and lists of chunks, whether or not the graph still has them."""
+    rows = await reads.fetch(_RELATIONS_LEFT.format(suffix=suffix), ref.engine_name, sorted(names))
+    return sorted({(min(row["one"], row["other"]), max(row["one"], row["other"])) for row in rows})

@@ -10,7 +10,7 @@ from app.retrieval.entity_edit_contract import EntityExists, Fields, InvalidEnti
 from app.retrieval.lightrag.edits import Edit, apply_edits
 from app.retrieval.lightrag.entities.base import chunks_behind
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing
-from app.retrieval.lightrag.entities.change_store import recording
+from app.retrieval.lightrag.entities.change_store import announcing, recording
 from app.retrieval.lightrag.entities.replay import is_chunk
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
 from app.retrieval.lightrag.graphs import graph_store
@@ -22,7 +22,9 @@ from app.retrieval.lightrag.storage.aliases import forgetting, resolved_names, s
 from app.retrieval.lightrag.storage.mentions import forget_mentions_of
 from app.retrieval.lightrag.stores import Write
 
-Work = Callable[[Any, Write], Awaitable[Iterable[Statement]]]
+Begin = Callable[[], Awaitable[None]]
+# With the instance, the write, and what has to be called before anything is changed.
+Work = Callable[[Any, Write, Begin], Awaitable[Iterable[Statement]]]
 
 
 class EntityEditing(EntityBrowsing):
@@ -40,13 +42,14 @@ class EntityEditing(EntityBrowsing):
         meant = await self._new_name(workspace, name)
         edit = Edit(meant, None, said_only(fields), is_created=True)
 
-        async def work(rag: Any, _: Write) -> list[Statement]:
+        async def work(rag: Any, _: Write, begin: Begin) -> list[Statement]:
             if await rag.chunk_entity_relation_graph.get_node(meant) is not None:
                 raise EntityExists(f"There is an entity named {meant!r}.")
+            await begin()
             await apply_edits(rag, [edit])
             return [*self._edits(workspace).putting([edit]), spelling(workspace.ref, meant)]
 
-        await self.change(workspace, "create_entity", [meant], work, lease, record, companions)
+        await self.change(workspace, "create_entity", [meant], work, lease, record, companions, said=[name])
         return await self.get(workspace, meant)
 
     async def edit_entity(
@@ -60,10 +63,12 @@ class EntityEditing(EntityBrowsing):
         companions: Sequence[Statement] = (),
     ) -> EntityDetail:
         """`EntityEditor.edit_entity`."""
-        known = (await self.get(workspace, name)).name
+        await self.get(workspace, name)  # what nobody may see is not there
+        known = await self._require(workspace, name)
 
-        async def work(rag: Any, operation: Write) -> list[Statement]:
+        async def work(rag: Any, operation: Write, begin: Begin) -> list[Statement]:
             await operation.read_ahead([known])
+            await begin()
             unsaid: Fields = {}
             if None in fields.values():
                 row = await rag.entity_chunks.get_by_id(known)
@@ -88,13 +93,15 @@ class EntityEditing(EntityBrowsing):
         """`EntityEditor.delete_entity`."""
         known, edits = await self._require(workspace, name), self._edits(workspace)
 
-        async def work(rag: Any, operation: Write) -> list[Statement]:
+        async def work(rag: Any, operation: Write, begin: Begin) -> list[Statement]:
             await operation.read_ahead([known])
+            await begin()
             await remove_unsupported(rag, Touched({known: ()}, {}))
             return [
                 *edits.deleting(await edits.touching([known])),
                 forget_mentions_of(workspace.ref, [known]),
                 forgetting(workspace.ref, [known]),
+                *self._long(workspace).forgetting([known]),
             ]
 
         await self.change(workspace, "delete_entity", [known], work, lease, record, companions)
@@ -108,16 +115,25 @@ class EntityEditing(EntityBrowsing):
         lease: Lease,
         record: ChangeRecord,
         companions: Sequence[Statement],
+        *,
+        said: Sequence[str] = (),
     ) -> None:
-        """One write: what `work` does in the engine and the statements that it returns, the history, the companions."""
+        """One write: what `work` does in the engine and the statements that it returns, the history, the companions.
+
+        `said`: names as a person wrote them, which may be too long for the engine.
+        """
         async with self._instances.use(workspace) as instance, unspoiled(instance):
             # What is made by hand may be the first thing in the graph.
             await graph_store(self._database, workspace.ref, workspace.vector_suffix).open()
 
             async def write(operation: Write) -> None:
-                statements = await work(instance.rag, operation)
+                async def begin() -> None:
+                    await operation.announce(announcing(workspace.ref, kind, record, names))
+
+                statements = await work(instance.rag, operation, begin)
                 history = recording(workspace.ref, kind, record, names)
-                await operation.commit([*history, *statements, *companions])
+                whole = self._long(workspace).keeping(said)
+                await operation.commit([*whole, *history, *statements, *companions])
 
             await self._writes.run(instance.rag, lease, write)
 

@@ -16,7 +16,7 @@ from app.retrieval.lightrag.entities.check_store import (
     find_drift,
     mentioned_chunks,
 )
-from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, is_chunk, reread
+from app.retrieval.lightrag.entities.replay import add_mentioned_chunks, correct_anchors, derive_again, reread
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.pool import inside
@@ -51,7 +51,7 @@ class EntityMending(EntityBrowsing):
                 mentioned = await mentioned_chunks(self._database, ref, sorted(broken))
                 nodes = await rag.chunk_entity_relation_graph.get_nodes_batch(sorted(broken))
                 broken &= nodes.keys() | mentioned.keys()
-                await _correct_lists(rag, sorted(broken), mentioned)
+                await add_mentioned_chunks(rag, sorted(broken), mentioned)
                 names = NameResolver(self._database, ref)
                 found = await reread(rag, self._database, ref.engine_name, names, names, broken)
                 await derive_again(rag, found)
@@ -66,6 +66,7 @@ class EntityMending(EntityBrowsing):
                         *insert_mentions(ref, list(found.extractions().mentions())),
                         *edits.deleting(stale),
                         forgetting(ref, gone),
+                        *self._long(workspace).forgetting(gone),
                         *companions,
                     ]
                 )
@@ -105,19 +106,3 @@ def _broken(drift: Drift) -> set[str]:
     )
     ends = {name for pair in pairs for name in pair.split(SEPARATOR)}
     return drift.names(ENTITY_CHECKS) | ends | set(drift.found["mention_without_entity"])
-
-
-async def _correct_lists(rag: Any, names: Sequence[str], mentioned: Mapping[str, Sequence[str]]) -> None:
-    """Take chunks that are gone from the lists, and add those of mentions, so that all there is can be read again."""
-    edges = await rag.chunk_entity_relation_graph.get_nodes_edges_batch(list(names))
-    pairs = sorted({SEPARATOR.join(sorted(pair)) for found in edges.values() for pair in found})
-    for storage, keys in ((rag.entity_chunks, list(names)), (rag.relation_chunks, pairs)):
-        rows = await storage.get_by_ids(keys)
-        for key, row in zip(keys, rows, strict=True):
-            listed = list(dict.fromkeys([*((row or {}).get("chunk_ids") or ()), *mentioned.get(key, ())]))
-            chunks = [chunk for chunk in listed if is_chunk(chunk)]
-            known = await rag.text_chunks.get_by_ids(chunks)
-            gone = {chunk for chunk, found in zip(chunks, known, strict=True) if found is None}
-            left = [chunk for chunk in listed if chunk not in gone]
-            if row is None or left != row["chunk_ids"]:
-                await storage.upsert({key: {"chunk_ids": left, "count": len(left)}})

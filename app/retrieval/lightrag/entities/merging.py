@@ -18,11 +18,12 @@ from app.retrieval.entity_contract import (
 from app.retrieval.lightrag.edits import apply_edits, merged_edits
 from app.retrieval.lightrag.entities.base import chunks_behind
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing, trusted_texts
-from app.retrieval.lightrag.entities.change_store import recording
+from app.retrieval.lightrag.entities.change_store import announcing, recording
 from app.retrieval.lightrag.entities.plan import Edge, MergePlan, Node, plan_merge
 from app.retrieval.lightrag.entities.undo_store import keeping_undo
 from app.retrieval.lightrag.graph_store import SEPARATOR
 from app.retrieval.lightrag.index import unspoiled
+from app.retrieval.lightrag.long_name_store import shown_whole
 from app.retrieval.lightrag.names import engine_name, entity_key
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.stores import Write
@@ -49,6 +50,7 @@ class EntityMerging(EntityBrowsing):
                 await operation.read_ahead(names)
                 known = await edits.touching(names)
                 plan = await _plan(rag, sources, target, request)
+                await operation.announce(announcing(workspace.ref, "merge", record, names))
                 fields = {"description": plan.description or target, "entity_type": plan.type or "UNKNOWN"}
                 await rag.amerge_entities([*sources], target, target_entity_data=fields)
                 await _set_weights(rag, plan)
@@ -57,6 +59,7 @@ class EntityMerging(EntityBrowsing):
                 undo = keeping_undo(workspace.ref, record.id, sources, target, known, kept)
                 await operation.commit(
                     [
+                        *self._long(workspace).keeping([request.target]),
                         *recording(workspace.ref, "merge", record, names),
                         undo,
                         *aliases.merging(sources, target, record.id),
@@ -70,6 +73,7 @@ class EntityMerging(EntityBrowsing):
                 await self._writes.run(rag, lease, write)
         return await self.get(workspace, target)
 
+    @shown_whole
     async def preview_merge(self, workspace: EngineWorkspace, request: MergeRequest) -> MergePreview:
         """`Entities.preview_merge`."""
         async with self._instances.use(workspace) as instance:

@@ -8,8 +8,9 @@ from app.retrieval.entity_contract import ChangeRecord
 from app.retrieval.entity_edit_contract import Fields, InvalidEntity, RelationExists, RelationNotFound
 from app.retrieval.lightrag.edits import Edit, apply_edits
 from app.retrieval.lightrag.entities.browsing import relation_evidence
-from app.retrieval.lightrag.entities.editing import EntityEditing, document_chunks, said_only
+from app.retrieval.lightrag.entities.editing import Begin, EntityEditing, document_chunks, said_only
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
+from app.retrieval.lightrag.long_name_store import shown_whole
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.repair import remove_unsupported
 from app.retrieval.lightrag.storage.mentions import forget_mentions_between
@@ -19,6 +20,7 @@ Pair = tuple[str, str]
 
 
 class RelationEditing(EntityEditing):
+    @shown_whole
     async def get_relation(self, workspace: EngineWorkspace, source: str, target: str) -> RelationEvidence:
         """`EntityEditor.get_relation`."""
         with inside(workspace.ref):
@@ -44,10 +46,11 @@ class RelationEditing(EntityEditing):
         pair = await self._pair(workspace, source, target)
         edit = Edit(*pair, said_only(fields), is_created=True)
 
-        async def work(rag: Any, operation: Write) -> list[Statement]:
+        async def work(rag: Any, operation: Write, begin: Begin) -> list[Statement]:
             await operation.read_ahead(pair)
             if await rag.chunk_entity_relation_graph.get_edge(*pair) is not None:
                 raise RelationExists("These entities are related; edit that relation.")
+            await begin()
             if await apply_edits(rag, [edit]):
                 raise RelationNotFound("An entity of the relation went meanwhile.")
             return self._edits(workspace).putting([edit])
@@ -69,9 +72,10 @@ class RelationEditing(EntityEditing):
         """`EntityEditor.edit_relation`."""
         pair = await self._pair(workspace, source, target)
 
-        async def work(rag: Any, operation: Write) -> list[Statement]:
+        async def work(rag: Any, operation: Write, begin: Begin) -> list[Statement]:
             await operation.read_ahead(pair)
             edge = await _require_edge(rag, pair)
+            await begin()
             unsaid: Fields = {}
             if None in fields.values():
                 key = SEPARATOR.join(pair)
@@ -97,9 +101,10 @@ class RelationEditing(EntityEditing):
         """`EntityEditor.delete_relation`."""
         pair = await self._pair(workspace, source, target)
 
-        async def work(rag: Any, operation: Write) -> list[Statement]:
+        async def work(rag: Any, operation: Write, begin: Begin) -> list[Statement]:
             await operation.read_ahead(pair)
             await _require_edge(rag, pair)
+            await begin()
             await remove_unsupported(rag, Touched({}, {SEPARATOR.join(pair): ()}))
             return [*self._edits(workspace).deleting([Edit(*pair)]), forget_mentions_between(workspace.ref, *pair)]
 

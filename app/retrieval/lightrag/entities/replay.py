@@ -244,3 +244,19 @@ async def correct_anchors(rag: Any, found: Reread) -> None:
             pairs |= {(min(pair), max(pair)) for chunk in said for pair in chunk[1]}
             rows = [list(pair) for pair in sorted(pairs)]
             await rag.full_relations.upsert({version: {"relation_pairs": rows, "count": len(rows)}})
+
+
+async def add_mentioned_chunks(rag: Any, names: Sequence[str], mentioned: Mapping[str, Sequence[str]]) -> None:
+    """Take chunks that are gone from the lists, and add those of mentions, so that all there is can be read again."""
+    edges = await rag.chunk_entity_relation_graph.get_nodes_edges_batch(list(names))
+    pairs = sorted({SEPARATOR.join(sorted(pair)) for found in edges.values() for pair in found})
+    for storage, keys in ((rag.entity_chunks, list(names)), (rag.relation_chunks, pairs)):
+        rows = await storage.get_by_ids(keys)
+        for key, row in zip(keys, rows, strict=True):
+            listed = list(dict.fromkeys([*((row or {}).get("chunk_ids") or ()), *mentioned.get(key, ())]))
+            chunks = [chunk for chunk in listed if is_chunk(chunk)]
+            known = await rag.text_chunks.get_by_ids(chunks)
+            gone = {chunk for chunk, found in zip(chunks, known, strict=True) if found is None}
+            left = [chunk for chunk in listed if chunk not in gone]
+            if row is None or left != row["chunk_ids"]:
+                await storage.upsert({key: {"chunk_ids": left, "count": len(left)}})

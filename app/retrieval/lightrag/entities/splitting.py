@@ -1,6 +1,6 @@
 """Splits an entity whose name means several things: single chunks are assigned to new names, and it can be undone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from app.retrieval.entity_edit_contract import InvalidEntity
 from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.entities.base import chunks_behind
 from app.retrieval.lightrag.entities.change_store import (
+    announcing,
     marking_undone,
     recording,
     splits_of,
@@ -26,6 +27,7 @@ from app.retrieval.lightrag.storage.mentions import forget_mentions_of, insert_m
 from app.retrieval.lightrag.stores import Write
 
 Place = tuple[UUID, int]
+Begin = Callable[[set[str]], Awaitable[None]]
 
 
 class EntitySplitting(EntityUndoing):
@@ -55,9 +57,17 @@ class EntitySplitting(EntityUndoing):
                 key = entity_key(known)
                 splits = {**await read_splits(self._database, ref), **_by_chunk(key, assigned)}
                 await self._refuse_without_effect(workspace, known, assigned, splits)
-                statements = await self._derive_split(instance.rag, workspace, [known, *new_names], splits)
-                history = recording(ref, "split", record, [known, *new_names])
-                await operation.commit([*history, splitting(ref, key, record.id, assigned), *statements, *companions])
+                names = [known, *new_names]
+
+                async def begin(touched: set[str]) -> None:
+                    every = [*names, *sorted(touched - set(names))]
+                    await operation.announce(announcing(ref, "split", record, every))
+
+                statements = await self._derive_split(instance.rag, workspace, names, splits, begin)
+                history = recording(ref, "split", record, names)
+                long = self._long(workspace).keeping(parts)
+                split = splitting(ref, key, record.id, assigned)
+                await operation.commit([*long, *history, split, *statements, *companions])
 
             await self._writes.run(instance.rag, lease, write)
         return tuple([await self.get(workspace, each) for each in new_names])
@@ -90,7 +100,12 @@ class EntitySplitting(EntityUndoing):
                     for place, target in (await read_splits(self._database, ref)).items()
                     if place not in taken_back
                 }
-                statements = await self._derive_split(instance.rag, workspace, sorted(concerned), rest)
+
+                async def begin(touched: set[str]) -> None:
+                    every = sorted(concerned | touched)
+                    await operation.announce(announcing(ref, "undo", record, every, undoes=change_id))
+
+                statements = await self._derive_split(instance.rag, workspace, sorted(concerned), rest, begin)
                 history = recording(ref, "undo", record, sorted(concerned), undoes=change_id)
                 await operation.commit(
                     [marking_undone(ref, change_id), *history, unsplitting(ref, change_id), *statements, *companions]
@@ -101,9 +116,12 @@ class EntitySplitting(EntityUndoing):
         return tuple(sorted(concerned))
 
     async def _derive_split(
-        self, rag: Any, workspace: EngineWorkspace, names: Sequence[str], splits: Splits
+        self, rag: Any, workspace: EngineWorkspace, names: Sequence[str], splits: Splits, begin: Begin
     ) -> list[Statement]:
-        """Have the documents say again what these entities are, once the splits are these. Raises UndoBlocked."""
+        """Have the documents say again what these entities are, once the splits are these. Raises UndoBlocked.
+
+        `begin` is told what is touched before anything is written.
+        """
         ref, edits = workspace.ref, self._edits(workspace)
         old, new = NameResolver(self._database, ref), NameResolver(self._database, ref, Anew(splits=splits))
         ends = set((await old.resolve(names)).values())
@@ -113,6 +131,7 @@ class EntitySplitting(EntityUndoing):
             raise UndoBlocked(
                 "Edits would have nothing left to stand on.", edits=[{"names": list(edit.names)} for edit in lost]
             )
+        await begin(found.names)
         await derive_again(rag, found)
         await apply_edits(rag, known)
         await correct_anchors(rag, found)

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.retrieval.contract import EngineWorkspace, Lease, Statement
 from app.retrieval.entity_contract import ChangeNotFound, ChangeRecord, UndoBlocked
 from app.retrieval.lightrag.edits import Edit, apply_edits
-from app.retrieval.lightrag.entities.change_store import marking_undone, recording
+from app.retrieval.lightrag.entities.change_store import announcing, marking_undone, recording
 from app.retrieval.lightrag.entities.merging import EntityMerging
 from app.retrieval.lightrag.entities.replay import correct_anchors, derive_again, lost_edits, reread
 from app.retrieval.lightrag.entities.undo_store import MergeUndo, find_undo, forgetting_undo
@@ -58,10 +58,11 @@ class EntityUndoing(EntityMerging):
                 known = await edits.touching(found.names | {*merge.sources, merge.target})
                 kept = _edits_after(merge, known)
                 _refuse_lost(merge, await lost_edits(rag, found, kept))
+                concerned.update(found.names, merge.sources, [merge.target])
+                await operation.announce(announcing(ref, "undo", record, sorted(concerned), undoes=change_id))
                 await derive_again(rag, found)
                 await apply_edits(rag, kept)
                 await correct_anchors(rag, found)
-                concerned.update(found.names, merge.sources, [merge.target])
                 await operation.commit(
                     [
                         marking_undone(ref, change_id),

@@ -2,26 +2,29 @@
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from app.retrieval.contract import EngineWorkspace, EntityEvidence, RelationEvidence, WorkspaceRef
-from app.retrieval.entity_graph_contract import EntityMention, Surroundings
+from app.retrieval.entity_graph_contract import EntityMention, Paths, Surroundings
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing, relation_evidence
 from app.retrieval.lightrag.evidence import graph_evidence
 from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.graphs import graph_reads, graph_rows
+from app.retrieval.lightrag.long_name_store import shown_whole
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.rows_store import Key, Kind, Properties, Rows
-from app.retrieval.lightrag.support_store import SupportStore
+from app.retrieval.lightrag.support_store import SupportStore, relation_key
 
 # Of each entity at most: hubs would fill the answer by themselves.
 RELATIONS_A_NEIGHBOUR = 200
-# A search for paths looks no further than this.
-MAX_VISITED = 20_000
+# What one request may read of the graph: a search for paths, or each step of a walk around an entity.
+MAX_RELATIONS_READ = 20_000
 
 
 class EntityWalking(EntityBrowsing):
+    @shown_whole
     async def mentions(
         self, workspace: EngineWorkspace, name: str, *, after: int, limit: int
     ) -> Sequence[EntityMention]:
@@ -32,6 +35,7 @@ class EntityWalking(EntityBrowsing):
                 EntityMention(**row) for row in await self._reads(workspace).mentions(known, after=after, limit=limit)
             ]
 
+    @shown_whole
     async def neighbours(self, workspace: EngineWorkspace, name: str, *, depth: int, limit: int) -> Surroundings:
         """`EntityGraph.neighbours`."""
         with inside(workspace.ref):
@@ -40,7 +44,10 @@ class EntityWalking(EntityBrowsing):
             distance, relations = {start: 0}, dict[tuple[str, str], RelationEvidence]()
             border, is_cut = [start], False
             for step in range(1, depth + 1):
-                found = await relation_evidence(support, await reads.around(border, limit=RELATIONS_A_NEIGHBOUR))
+                rows = await reads.around(border, limit=RELATIONS_A_NEIGHBOUR, total=MAX_RELATIONS_READ)
+                is_cut = is_cut or len(rows) >= MAX_RELATIONS_READ
+                ordered = sorted(rows, key=lambda row: (row["src_id"], row["tgt_id"]))
+                found = await relation_evidence(support, ordered)
                 border = []
                 for relation in sorted(found, key=lambda each: (-each.weight, each.source, each.target)):
                     new = [end for end in (relation.source, relation.target) if end not in distance]
@@ -57,47 +64,51 @@ class EntityWalking(EntityBrowsing):
         kept = tuple(found for found in relations.values() if {found.source, found.target} <= named)
         return Surroundings(tuple(entities), kept, is_cut)
 
-    async def paths(
-        self, workspace: EngineWorkspace, source: str, target: str, *, longest: int, limit: int
-    ) -> Sequence[tuple[str, ...]]:
-        """`EntityGraph.paths`."""
+    @shown_whole
+    async def paths(self, workspace: EngineWorkspace, source: str, target: str, *, longest: int, limit: int) -> Paths:
+        """`EntityGraph.paths`: breadth first from both ends, always from the one with less at its border."""
         with inside(workspace.ref):
             start, end = await self._require(workspace, source), await self._require(workspace, target)
             if start == end:
-                return [(start,)]
+                return Paths(((start,),))
             reads, support = self._reads(workspace), self._support(workspace)
-            before: dict[str, dict[str, None]] = {start: {}}
-            border = [start]
+            one, other, left = _Side(start), _Side(end), MAX_RELATIONS_READ
+            meeting: list[str] = []
             for _ in range(longest):
-                reached: defaultdict[str, dict[str, None]] = defaultdict(dict)
-                for one, other in await _trusted_pairs(support, await reads.around(border, limit=MAX_VISITED)):
-                    for here, there in ((one, other), (other, one)):
-                        if here in before and there not in before:
-                            reached[there][here] = None
-                before |= reached
-                border = sorted(reached)
-                if end in before or not border or len(before) > MAX_VISITED:
+                side, facing = (one, other) if len(one.border) <= len(other.border) else (other, one)
+                pairs = await reads.pairs_around(side.border, total=left)
+                left -= len(pairs)
+                trusted = (await support.support((), [relation_key(*pair) for pair in pairs]))[1]
+                side.step(pair for pair in pairs if relation_key(*pair) in trusted)
+                # Full rings from both ends: where they meet first the ways are shortest.
+                meeting = [name for name in side.border if name in facing.before]
+                if meeting or not side.border or left <= 0:
                     break
-        return list(_backwards(before, start, end, limit)) if end in before else []
+        ways = (
+            (*reversed(back), *onward[1:])
+            for name in meeting
+            for back in _ways(one.before, name)
+            for onward in _ways(other.before, name)
+        )
+        return Paths(tuple(islice(ways, limit)), is_cut=left <= 0)
 
     async def export(self, workspace: EngineWorkspace) -> AsyncIterator[EntityEvidence | RelationEvidence]:
         """`EntityGraph.export`."""
         ref, support = workspace.ref, self._support(workspace)
-        rows = graph_rows(self._database, ref)
+        rows, long = graph_rows(self._database, ref), self._long(workspace)
         shown: set[str] = set()
         async for page in _pages(ref, rows, "nodes"):
             with inside(ref):
                 entities = (await graph_evidence(support, [_node(key[0], found) for key, found in page], ()))[0]
-            for entity in entities:
-                shown.add(entity.name)
+            shown |= {entity.name for entity in entities}
+            for entity in await long.shown(entities):
                 yield entity
         async for page in _pages(ref, rows, "edges"):
             edges = [{"src_id": key[0], "tgt_id": key[1], "properties": json.dumps(dict(found))} for key, found in page]
             with inside(ref):
                 relations = await relation_evidence(support, edges)
-            for relation in relations:
-                if relation.source in shown and relation.target in shown:
-                    yield relation
+            for relation in await long.shown([each for each in relations if {each.source, each.target} <= shown]):
+                yield relation
 
     def _reads(self, workspace: EngineWorkspace) -> GraphReads:
         return graph_reads(self._database, workspace.ref, self._support(workspace).states)
@@ -105,7 +116,8 @@ class EntityWalking(EntityBrowsing):
     async def _shown(
         self, support: SupportStore, reads: GraphReads, distance: Mapping[str, int]
     ) -> list[tuple[EntityEvidence, int]]:
-        entities = (await graph_evidence(support, await reads.nodes(distance), ()))[0]
+        rows = sorted(await reads.nodes(distance), key=lambda row: str(row["entity_name"]))
+        entities = (await graph_evidence(support, rows, ()))[0]
         return sorted(((found, distance[found.name]) for found in entities), key=lambda each: (each[1], each[0].name))
 
 
@@ -128,18 +140,28 @@ def _node(name: str, properties: Properties) -> dict[str, Any]:
     }
 
 
-async def _trusted_pairs(support: SupportStore, rows: Sequence[Any]) -> list[tuple[str, str]]:
-    return [(found.source, found.target) for found in await relation_evidence(support, rows)]
+class _Side:
+    """What was reached from one end: `before` has the names from which each name was reached; `border` the last ring."""
+
+    def __init__(self, end: str) -> None:
+        self.before: dict[str, dict[str, None]] = {end: {}}
+        self.border = [end]
+
+    def step(self, relations: Iterable[tuple[str, str]]) -> None:
+        reached: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for pair in relations:
+            for here, there in (pair, pair[::-1]):
+                if here in self.before and there not in self.before:
+                    reached[there][here] = None
+        self.before |= reached
+        self.border = sorted(reached)
 
 
-def _backwards(before: Mapping[str, Mapping[str, None]], start: str, end: str, limit: int) -> Iterable[tuple[str, ...]]:
-    """Up to `limit` ways from `start` to `end`, in the order of their names."""
-    stack: list[tuple[str, ...]] = [(end,)]
-    found = 0
-    while stack and found < limit:
-        path = stack.pop()
-        if path[0] == start:
-            found += 1
-            yield path
-            continue
-        stack += [(name, *path) for name in sorted(before[path[0]], reverse=True)]
+def _ways(before: Mapping[str, Mapping[str, None]], name: str) -> Iterator[tuple[str, ...]]:
+    """From `name` to the end that everything was reached from, in the order of the names on the way."""
+    stack: list[tuple[str, ...]] = [(name,)]
+    while stack:
+        way = stack.pop()
+        if not before[way[-1]]:
+            yield way
+        stack += [(*way, each) for each in sorted(before[way[-1]], reverse=True)]
