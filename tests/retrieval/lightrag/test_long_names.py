@@ -138,3 +138,19 @@ async def test_other_spellings_of_a_long_name_are_one_entity(
     await ingest(index, corpus, "two.")
     names = [entity.name for entity in await entities.list(corpus.workspace, prefix=None, after=None, limit=9)]
     assert names == [LONG, "Orbit Works"]
+
+
+async def test_no_record_keeps_a_long_name_that_is_gone(
+    index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus
+) -> None:
+    corpus.chat.answers["the acts"] = records("the acts.", [LONG, "Orbit Works"])
+    version = await ingest(index, corpus, "the acts.")
+    request = MergeRequest((LONG,), "Orbit Works")
+    record = ChangeRecord(request={"sources": [LONG], "target": "Orbit Works"})
+    await entities.merge(corpus.workspace, request, corpus.lease, record=record)
+    await index.remove(corpus.workspace, version.version_id, corpus.lease)
+    assert await kept(pool, corpus) == set()
+    with inside(corpus.workspace.ref):
+        for table in ("entity_changes", "entity_aliases", "entity_undo_records"):
+            rows = await pool.fetch(f"SELECT to_jsonb(t)::text AS row FROM {table} t")  # noqa: S608 - names of ours
+            assert "parliamentary" not in str([row["row"] for row in rows]), table
