@@ -152,5 +152,5 @@ async def test_no_record_keeps_a_long_name_that_is_gone(
     assert await kept(pool, corpus) == set()
     with inside(corpus.workspace.ref):
         for table in ("entity_changes", "entity_aliases", "entity_undo_records"):
-            rows = await pool.fetch(f"SELECT to_jsonb(t)::text AS row FROM {table} t")  # noqa: S608 - names of ours
+            rows = await pool.fetch(f"SELECT to_jsonb(t)::text AS row FROM {table} t")
             assert "parliamentary" not in str([row["row"] for row in rows]), table
