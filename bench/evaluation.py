@@ -119,11 +119,11 @@ def _asker(database: Database, indexed: IndexedSet, mode: str) -> Ask:
             dense = await PassageVectors(workspace.vector_suffix).nearest(
                 session, workspace.ref, vector, _LEG_SIZE, rows=lexical.corpus_passages
             )
-            fused = _fuse(lexical.hits, dense)
+            fused = _fuse(lexical.hits, dense.hits)
             if showcase is not None:
                 ids = showcase.search(query, fused)
             else:
-                ids = {"bm25": _order(lexical.hits), "vectors": _order(dense), "rrf": fused}[mode]
+                ids = {"bm25": _order(lexical.hits), "vectors": _order(dense.hits), "rrf": fused}[mode]
             return await load_evidence(session, workspace.ref, ids[:_ASKED], engine="lazy")
 
     return ask_legs

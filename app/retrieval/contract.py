@@ -346,6 +346,12 @@ class EntityEvidence:
     document_ids: tuple[UUID, ...]
     sources: tuple[Source, ...] = ()
     is_partial: bool = False
+    score: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The same for the same name, in every workspace and for ever."""
+        return f"ent_{_digest(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -360,18 +366,29 @@ class RelationEvidence:
     document_ids: tuple[UUID, ...]
     sources: tuple[Source, ...] = ()
     is_partial: bool = False
+    score: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The same for the same two names, whichever is called the source."""
+        return f"rel_{_digest(*sorted((self.source, self.target)))}"
+
+
+def _digest(*names: str) -> str:
+    return blake2b("\0".join(names).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Ranked evidence, best first. `details` is the engine's own explanation, JSON-able."""
+    """Ranked evidence, best first. `withheld` counts, by reason, the pieces that were found and may not be used; `details`
+    is the engine's own explanation, JSON-able."""
 
     passages: tuple[PassageEvidence, ...]
     entities: tuple[EntityEvidence, ...] = ()
     relations: tuple[RelationEvidence, ...] = ()
     stage_ms: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    withheld: int = 0
+    withheld: Mapping[str, int] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

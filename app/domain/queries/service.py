@@ -212,7 +212,8 @@ class QueryService:
                 if engine not in await TrustedDocuments(session).count(workspace.ref.workspace_id):
                     notes.append(f"No document of this workspace is ready for the {engine} engine yet.")
         if result.withheld:
-            notes.append(f"{result.withheld} pieces of evidence are withheld: their documents are not trusted now.")
+            withheld = ", ".join(f"{number} {reason}" for reason, number in result.withheld.items())
+            notes.append(f"Withheld, because their documents cannot be trusted now: {withheld}.")
         if (cut := context.cut.sentence()) is not None:
             notes.append(cut)
         if offline := _offline_models(workspace, plan.mode):
@@ -252,7 +253,7 @@ def _log_entry(answer: Answer, comparison_id: UUID | None) -> LogEntry:
         passages=len(result.passages),
         entities=len(result.entities),
         relations=len(result.relations),
-        withheld=result.withheld,
+        withheld=sum(result.withheld.values()),
         passage_ids=tuple(passage.passage_id for passage in result.passages),
         document_ids=tuple(passage.document_id for passage in result.passages),
     )

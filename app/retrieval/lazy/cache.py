@@ -79,14 +79,16 @@ class ByteLimitedCache(Generic[Value]):
 
 @dataclass(frozen=True)
 class SearchCache:
-    """The two caches of a process; half of the bytes each."""
+    """The caches of a process: half of the bytes for evidence, most of the rest for postings."""
 
     evidence: ByteLimitedCache[SearchResult]
     postings: ByteLimitedCache[list[tuple[int, int]]]
+    untrusted: ByteLimitedCache[frozenset[int]]
 
     @classmethod
     def of_bytes(cls, limit_bytes: int) -> "SearchCache":
-        return cls(ByteLimitedCache(limit_bytes // 2), ByteLimitedCache(limit_bytes // 2))
+        half, rest = limit_bytes // 2, limit_bytes // 16
+        return cls(ByteLimitedCache(half), ByteLimitedCache(half - rest), ByteLimitedCache(rest))
 
 
 async def postings_through(

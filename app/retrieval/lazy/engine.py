@@ -18,12 +18,19 @@ from app.retrieval.deadline import leg
 from app.retrieval.filters import NO_FILTER, EvidenceFilter
 from app.retrieval.lazy.budgets import flavour_of
 from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
-from app.retrieval.lazy.explanation import Trail, explain, sources_of
+from app.retrieval.lazy.explanation import Trail, explain, sources_of, unsearched, withheld_of
 from app.retrieval.lazy.naming import lift_named, named_passages, naming_keys
-from app.retrieval.lazy.neighbourhood import draw, trusted_postings
+from app.retrieval.lazy.neighbourhood import draw, trusted_postings, without
 from app.retrieval.lazy.parameters import DEFAULT_FLAVOUR, FLAVOURS, LEG_SIZE, NAMED_PASSAGES, Flavour
 from app.retrieval.lazy.ranking import Legs, final_scores, fuse
-from app.retrieval.lazy.store import Postings, load_held, load_named, load_postings, load_seeds
+from app.retrieval.lazy.store import (
+    Postings,
+    load_held,
+    load_named,
+    load_postings,
+    load_seeds,
+    load_untrusted,
+)
 from app.retrieval.lazy.traversal import (
     Activation,
     Question,
@@ -36,7 +43,8 @@ from app.retrieval.lazy.traversal import (
     seed_weights,
     weigh_rest,
 )
-from app.retrieval.store.hits import Hit
+from app.retrieval.store.allowed import Allowed, nothing_allowed, resolve
+from app.retrieval.store.hits import Ranking
 from app.retrieval.store.passages import load_evidence, trusted_ids
 from app.retrieval.store.postings import LexicalResult, search_terms
 from app.retrieval.store.vectors import PassageVectors
@@ -91,14 +99,15 @@ class LazySearch:
         request = SearchRequest(query, DEFAULT_FLAVOUR, filter=within)
         vector = (await workspace.embedding.embed([query], role="query"))[0]
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
-            legs = await _search_legs(session, workspace, request, vector, Stopwatch())
+            allowed = await _allowed(session, workspace, request, Stopwatch())
+            legs = await _search_legs(session, workspace, request, vector, Stopwatch(), allowed)
             seeds = await _load(session, workspace.ref, legs.fused, request, flavour.seeds)
             weights = seed_weights(legs.fused, [seed.passage_id for seed in seeds])
             question = _question(query, legs)
             starts = await load_seeds(session, workspace.ref, list(weights))
             activations = activate(question, list(starts.values()), weights, flavour)
             keys = [activation.key for activation in activations]
-            postings = await load_postings(session, workspace.ref, keys, max_df=flavour.max_df)
+            postings = await load_postings(session, workspace.ref, keys, max_df=flavour.max_df, allowed=allowed)
             ids = {passage_id for found in postings.values() for passage_id, _ in found}
             trusted = await trusted_ids(session, workspace.ref, ids, engine="lazy")
         known = trusted_postings(postings, trusted, flavour.max_df)
@@ -113,10 +122,14 @@ class LazySearch:
         with clock.stage("embedding"):
             query = await leg("vectors", lambda: _embedded(workspace, request.query), None)
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
-            legs = await _search_legs(session, workspace, request, query, clock)
+            allowed = await _allowed(session, workspace, request, clock)
+            if allowed is not None and not allowed.version_ids:
+                note = await nothing_allowed(session, workspace.ref, request.filter, "lazy")
+                return SearchResult((), stage_ms=clock.stages, notes=(note,), details=unsearched(workspace))
+            legs = await _search_legs(session, workspace, request, query, clock, allowed)
             trail, scores = None, legs.fused
             if flavour is not None:
-                walk = partial(self._walk, session, workspace, request, legs, flavour)
+                walk = partial(self._walk, session, workspace, request, legs, flavour, allowed)
                 with clock.stage("graph"):
                     trail = await leg("concepts", walk, None, session=session)
             if trail is not None:
@@ -132,23 +145,30 @@ class LazySearch:
             passages,
             stage_ms=clock.stages,
             notes=() if passages else ("No passage of the workspace matches the question.",),
+            withheld=withheld_of(legs, wanted),
             details=explain(legs, trail, [passage.passage_id for passage in passages], workspace.corpus_version),
         )
 
     async def _walk(
-        self, session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, legs: Legs, flavour: Flavour
+        self,
+        session: TenantSession,
+        workspace: EngineWorkspace,
+        request: SearchRequest,
+        legs: Legs,
+        flavour: Flavour,
+        allowed: Allowed | None,
     ) -> Trail:
         """From the seeds over their concepts to the passages that share them, as many hops as the flavour has."""
         question = _question(request.query, legs)
         concepts = query_concepts(request.query)
-        named = await _named(session, workspace, request, concepts)
+        named = await _named(session, workspace, request, concepts, allowed)
         plain = lift_named(legs.fused, named)
         trail = Trail(flavour, concepts, named, plain, list(plain)[: flavour.seeds])
         weights = seed_weights(plain, trail.seeds)
         for _ in range(flavour.hops if trail.seeds else 0):
             starts = await load_seeds(session, workspace.ref, list(weights))
             activations = activate(question, [starts[start] for start in weights if start in starts], weights, flavour)
-            postings = await self._postings(session, workspace, activations, flavour, trail)
+            postings = await self._postings(session, workspace, request, activations, flavour, trail, allowed)
             used = {visit.key for visit in trail.walk.visits}
             expand(trail.walk, choose(activations, postings, legs.lexical.corpus_passages, flavour, used), postings)
             weights = next_front(trail.walk, plain, trail.seeds)
@@ -160,21 +180,49 @@ class LazySearch:
         self,
         session: TenantSession,
         workspace: EngineWorkspace,
+        request: SearchRequest,
         activations: Sequence[Activation],
         flavour: Flavour,
         trail: Trail,
+        allowed: Allowed | None,
     ) -> Postings:
-        ref = workspace.ref
-        scope = None
-        if workspace.corpus_version is not None:
-            scope = (ref.tenant_id, ref.number, workspace.corpus_version, flavour.max_df)
+        """Of passages that the answer may use only: what others hold must not lead anywhere, nor be told as a reason."""
+        ref, version = workspace.ref, workspace.corpus_version
         keys = [activation.key for activation in activations]
+        trail.probed += len(keys)
+        if allowed is not None:
+            return await load_postings(session, ref, keys, max_df=flavour.max_df, allowed=allowed)
+        scope = None if version is None else (ref.tenant_id, ref.number, version, flavour.max_df)
         postings, remembered = await postings_through(
             self._cache.postings, scope, keys, partial(load_postings, session, ref, max_df=flavour.max_df)
         )
-        trail.probed += len(keys)
         trail.remembered += remembered
-        return postings
+        untrusted = await self._untrusted(session, workspace, include_partial=request.include_partial)
+        return without(postings, untrusted, flavour.max_df) if untrusted else postings
+
+    async def _untrusted(
+        self, session: TenantSession, workspace: EngineWorkspace, *, include_partial: bool
+    ) -> frozenset[int]:
+        """Remembered with the postings, by the same rule; read again in a transaction that may see more than they do."""
+        ref, version = workspace.ref, workspace.corpus_version
+        key = ("untrusted", ref.tenant_id, ref.number, version, include_partial)
+        found = self._cache.untrusted.find(key) if version is not None else None
+        if found is None:
+            found = await load_untrusted(session, ref, include_partial=include_partial)
+            if version is not None:
+                self._cache.untrusted.put(key, found, 100 * len(found))
+        return found
+
+
+async def _allowed(
+    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, clock: Stopwatch
+) -> Allowed | None:
+    if request.filter == NO_FILTER:
+        return None
+    with clock.stage("filter"):
+        return await resolve(
+            session, workspace.ref, request.filter, engine="lazy", include_partial=request.include_partial
+        )
 
 
 async def _embedded(workspace: EngineWorkspace, query: str) -> Vectors | None:
@@ -183,7 +231,12 @@ async def _embedded(workspace: EngineWorkspace, query: str) -> Vectors | None:
 
 
 async def _search_legs(
-    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, query: Vectors | None, clock: Stopwatch
+    session: TenantSession,
+    workspace: EngineWorkspace,
+    request: SearchRequest,
+    query: Vectors | None,
+    clock: Stopwatch,
+    allowed: Allowed | None = None,
 ) -> Legs:
     """Without `query` the vectors are left out."""
 
@@ -195,9 +248,10 @@ async def _search_legs(
             LEG_SIZE,
             added=request.added_terms,
             include_partial=request.include_partial,
+            allowed=allowed,
         )
 
-    async def vectors(query: Vectors) -> list[Hit]:
+    async def vectors(query: Vectors) -> Ranking:
         return await PassageVectors(workspace.vector_suffix).nearest(
             session,
             workspace.ref,
@@ -205,12 +259,14 @@ async def _search_legs(
             LEG_SIZE,
             rows=lexical.corpus_passages,
             include_partial=request.include_partial,
+            allowed=allowed,
         )
 
     with clock.stage("terms"):
         lexical = await leg("bm25", terms, LexicalResult(), session=session)
     with clock.stage("vectors"):
-        dense = () if query is None else await leg("vectors", lambda: vectors(query), (), session=session)
+        nothing = Ranking()
+        dense = nothing if query is None else await leg("vectors", lambda: vectors(query), nothing, session=session)
     return fuse(lexical, dense)
 
 
@@ -219,13 +275,22 @@ def _question(query: str, legs: Legs) -> Question:
 
 
 async def _named(
-    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, concepts: Sequence[Concept]
+    session: TenantSession,
+    workspace: EngineWorkspace,
+    request: SearchRequest,
+    concepts: Sequence[Concept],
+    allowed: Allowed | None,
 ) -> set[int]:
     keys = naming_keys(concepts)
     if not keys:
         return set()
     postings = await load_named(
-        session, workspace.ref, keys, most=NAMED_PASSAGES, include_partial=request.include_partial
+        session,
+        workspace.ref,
+        keys,
+        most=NAMED_PASSAGES,
+        include_partial=request.include_partial,
+        allowed=allowed,
     )
     return named_passages(postings)
 

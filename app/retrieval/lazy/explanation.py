@@ -1,10 +1,11 @@
 """Says why each passage came, as plain data for the answer's `details` and `sources`. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.retrieval.contract import Source
+from app.retrieval.contract import EngineWorkspace, Source
 from app.retrieval.lazy.parameters import NAMED_SHARE, Flavour
 from app.retrieval.lazy.ranking import Legs
 from app.retrieval.lazy.traversal import Visit, Walk
@@ -39,7 +40,7 @@ def sources_of(legs: Legs, trail: Trail | None, shown: Set[int]) -> dict[int, tu
     by_mass = sorted(masses.items(), key=lambda item: (-item[1], item[0]))
     ranked = {
         "bm25": [(hit.passage_id, hit.score) for hit in legs.lexical.hits],
-        "vectors": [(hit.passage_id, hit.score) for hit in legs.dense],
+        "vectors": [(hit.passage_id, hit.score) for hit in legs.dense.hits],
         "names": [(passage_id, NAMED_SHARE) for passage_id in named],
         "concepts": by_mass,
     }
@@ -50,6 +51,23 @@ def sources_of(legs: Legs, trail: Trail | None, shown: Set[int]) -> dict[int, tu
                 continue
             found[passage_id] = (*found.get(passage_id, ()), Source(leg, rank, score))
     return found
+
+
+def withheld_of(legs: Legs, wanted: int) -> dict[str, int]:
+    """Passages by the reason why they may not be used, of those that would stand among the first `wanted` of a leg."""
+    found = {
+        passage_id: reason
+        for leg in (legs.lexical.withheld, legs.dense.withheld)
+        for passage_id, (before, reason) in leg.items()
+        if before < wanted
+    }
+    return dict(sorted(Counter(found.values()).items()))
+
+
+def unsearched(workspace: EngineWorkspace) -> dict[str, Any]:
+    """The account of a search whose filter allowed nothing."""
+    cache = {"hit": False, "corpus_version": workspace.corpus_version}
+    return {"llm_index_calls": 0, "cache": cache, "relevance_tests": 0, "budgets": {}}
 
 
 def explain(legs: Legs, trail: Trail | None, shown: Sequence[int], corpus_version: int | None) -> dict[str, Any]:

@@ -22,6 +22,14 @@ def trusted_postings(postings: Postings, trusted: Set[int], max_df: int) -> dict
     }
 
 
+def without(postings: Postings, untrusted: Set[int], max_df: int) -> dict[int, list[tuple[int, int]]]:
+    """The same of postings less those of passages that are `untrusted`."""
+    return {
+        key: [posting for posting in found if posting[0] not in untrusted] if len(found) <= max_df else list(found)
+        for key, found in postings.items()
+    }
+
+
 def draw(
     seeds: Sequence[PassageEvidence], visits: Sequence[Visit], postings: Postings, asked: Set[int]
 ) -> ConceptGraph:

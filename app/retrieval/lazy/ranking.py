@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.retrieval.lazy.parameters import FULL_COVERAGE, GRAPH_WEIGHT, KEPT_PLACES, LEXICAL_SHARE, SEED_DAMPING
-from app.retrieval.store.hits import Hit
+from app.retrieval.store.hits import Hit, Ranking
 from app.retrieval.store.postings import LexicalResult
 
 
@@ -17,21 +17,21 @@ class Legs:
     """What both legs found and their fusion. `lexical_share` is the weight that BM25 got, the vectors have the rest."""
 
     lexical: LexicalResult
-    dense: Sequence[Hit]
+    dense: Ranking
     fused: Mapping[int, float]  # best first, at most 1
     lexical_share: float
 
 
-def fuse(lexical: LexicalResult, dense: Sequence[Hit]) -> Legs:
+def fuse(lexical: LexicalResult, dense: Ranking) -> Legs:
     """Convex combination of both legs, each scaled to its own best and, for vectors, to its last.
 
     How much BM25 weighs depends on the part of the question's term weight that its best passage holds: a question in
     another language than the corpus shares few terms with it, and is then answered by the vectors alone.
     No similarity is compared with a fixed threshold, for models differ in their ranges.
     """
-    share = lexical_share(lexical.coverage) if dense else 1.0
+    share = lexical_share(lexical.coverage) if dense.hits else 1.0
     words = {hit.passage_id: hit.score / lexical.hits[0].score for hit in lexical.hits}
-    meanings = _scaled(dense)
+    meanings = _scaled(dense.hits)
     scores = {
         passage_id: share * words.get(passage_id, 0.0) + (1 - share) * meanings.get(passage_id, 0.0)
         for passage_id in words.keys() | meanings.keys()

@@ -4,15 +4,17 @@ concepts. Every row belongs to one version, so two writers never wait for each o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.db.session import TenantSession
 from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lazy.selection import NAMING_FLAGS, Mention
-from app.retrieval.store.trust import trust_parameters, trusted_passage
+from app.retrieval.store.allowed import Allowed, allowed_parameters, within
+from app.retrieval.store.trust import UNTRUSTED_PASSAGES, trust_parameters, trusted_passage
 
 _ADD_VERSION = text("""
 INSERT INTO lazy_versions (tenant_id, version_id, workspace, passages, terms)
@@ -71,32 +73,33 @@ SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, passage.text, pas
  ORDER BY l.passage_id
 """)
 
-_POSTINGS = text("""
+_POSTINGS = """
 SELECT asked.key, found.ids, found.flags
   FROM unnest(CAST(:keys AS bigint[])) asked (key)
  CROSS JOIN LATERAL (
    SELECT array_agg(passage_id) AS ids, array_agg(flags) AS flags
      FROM (SELECT t.passage_id, t.flags FROM concept_postings t
-            WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :max_df + 1) few
+            WHERE t.workspace = :workspace AND t.key = asked.key WITHIN(t.passage_id) LIMIT :max_df + 1) few
  ) found
  WHERE found.ids IS NOT NULL
-""")
+"""
+_UNTRUSTED = text(UNTRUSTED_PASSAGES)
 
 
 # Bounded in rows read, for a name may be in very many passages; one that is in more tells nothing.
-_NAMED = text(f"""
+_NAMED = f"""
 SELECT asked.key, array_agg(named.passage_id) AS ids, array_agg(named.flags) AS flags
   FROM unnest(CAST(:keys AS bigint[])) asked (key)
  CROSS JOIN LATERAL (
    SELECT few.passage_id, few.flags
      FROM (SELECT read.passage_id, read.flags, count(*) OVER () AS df
              FROM (SELECT t.passage_id, t.flags FROM concept_postings t
-                    WHERE t.workspace = :workspace AND t.key = asked.key LIMIT :scanned + 1) read) few
+                    WHERE t.workspace = :workspace AND t.key = asked.key WITHIN(t.passage_id) LIMIT :scanned + 1) read) few
     WHERE few.df <= :scanned AND few.flags & :naming <> 0 LIMIT :most + 1
  ) named
   {trusted_passage("named.passage_id")}
  GROUP BY asked.key
-""")  # noqa: S608 - put together from constants of ours
+"""  # noqa: S608 - put together from constants of ours
 
 _HELD = text("""
 SELECT passage_id, array_agg(key) AS keys FROM term_postings
@@ -104,6 +107,11 @@ SELECT passage_id, array_agg(key) AS keys FROM term_postings
  GROUP BY passage_id
 """)
 _SCANNED_POSTINGS = 1000
+
+
+@cache
+def _statement(template: str, *, is_narrowed: bool) -> TextClause:
+    return text(within(template, is_narrowed=is_narrowed))
 
 
 @dataclass(frozen=True)
@@ -181,15 +189,31 @@ async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[in
     }
 
 
-async def load_postings(session: TenantSession, ref: WorkspaceRef, keys: Sequence[int], *, max_df: int) -> Postings:
-    """The passages of each concept; a concept in more than `max_df` comes with `max_df` + 1 of them, in no set order."""
-    parameters = {"workspace": ref.number, "keys": sorted(keys), "max_df": max_df}
-    found = await session.execute(_POSTINGS, parameters)
+async def load_postings(
+    session: TenantSession, ref: WorkspaceRef, keys: Sequence[int], *, max_df: int, allowed: Allowed | None = None
+) -> Postings:
+    """The passages of each concept, of those `allowed`, if any are given; a concept in more than `max_df` comes with
+    `max_df` + 1 of them, in no set order."""
+    parameters = {"workspace": ref.number, "keys": sorted(keys), "max_df": max_df, **allowed_parameters(allowed)}
+    found = await session.execute(_statement(_POSTINGS, is_narrowed=allowed is not None), parameters)
     return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}
 
 
+async def load_untrusted(session: TenantSession, ref: WorkspaceRef, *, include_partial: bool) -> frozenset[int]:
+    """The indexed passages that no answer may use: of what is being deleted or was replaced, until it is removed."""
+    parameters = {"tenant_id": ref.tenant_id, "workspace": ref.number}
+    parameters |= trust_parameters("lazy", include_partial=include_partial)
+    return frozenset(await session.scalars(_UNTRUSTED, parameters))
+
+
 async def load_named(
-    session: TenantSession, ref: WorkspaceRef, keys: Sequence[int], *, most: int, include_partial: bool = False
+    session: TenantSession,
+    ref: WorkspaceRef,
+    keys: Sequence[int],
+    *,
+    most: int,
+    include_partial: bool = False,
+    allowed: Allowed | None = None,
 ) -> Postings:
     """The trusted passages that are about each concept by their title or the begin of a paragraph, `most` + 1 of them."""
     parameters = {
@@ -199,9 +223,10 @@ async def load_named(
         "naming": NAMING_FLAGS,
         "scanned": _SCANNED_POSTINGS,
         "most": most,
+        **allowed_parameters(allowed),
         **trust_parameters("lazy", include_partial=include_partial),
     }
-    found = await session.execute(_NAMED, parameters)
+    found = await session.execute(_statement(_NAMED, is_narrowed=allowed is not None), parameters)
     return {row.key: list(zip(row.ids, row.flags, strict=True)) for row in found}
 
 

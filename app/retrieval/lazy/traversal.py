@@ -191,10 +191,11 @@ def weigh_rest(walk: Walk, question: Question, first: int, held: Mapping[int, Se
     idf = question.idf
     known = held.get(first, frozenset())
     for passage_id, terms_held in held.items():
-        rest = idf.keys() if passage_id == first else idf.keys() - known
-        total = sum(idf[term] for term in rest)
+        # In the question's order: the order of a set differs from process to process, and with it the sum's last digit.
+        rest = [term for term in idf if passage_id == first or term not in known]
+        total = sum([idf[term] for term in rest])
         if passage_id in walk.masses and total:
-            part = sum(idf[term] for term in terms_held if term in rest) / total
+            part = sum([idf[term] for term in rest if term in terms_held]) / total
             walk.masses[passage_id] *= 1 + REST_WEIGHT * part
 
 

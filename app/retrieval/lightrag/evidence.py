@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from app.retrieval.contract import EntityEvidence, RelationEvidence, Source
+from app.retrieval.lightrag.fusion import RRF_K
 from app.retrieval.lightrag.graph_store import SEPARATOR
-from app.retrieval.lightrag.support_store import Said, Support, SupportStore, relation_key
+from app.retrieval.lightrag.support_store import Said, Support, Supported, SupportStore, relation_key
 from app.text.tokens import count_again
 
 Item = TypeVar("Item")
 Row = Mapping[str, Any]
+
+_NOTHING = Said("", "")
 
 
 async def graph_evidence(
@@ -18,9 +21,18 @@ async def graph_evidence(
     """Those entities and relations (LightRAG's rows) that a trusted version supports, in their order."""
     names = [row["entity_name"] for row in entities]
     keys = [relation_key(row["src_id"], row["tgt_id"]) for row in relations]
-    support = await store.support(names, keys)
-    said = await store.said_of([key for found in support for key, each in found.items() if each.is_mixed])
-    return _entities(entities, support[0], said), _relations(relations, keys, support[1], said)
+    return await composed(store, await store.support(names, keys), entities, relations)
+
+
+async def composed(
+    store: SupportStore, support: Supported, entities: Sequence[Row], relations: Sequence[Row]
+) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
+    """The same, where it is known what stands behind them. What others spoke of too is told by the mentions of those that
+    may be used alone; with the weight of what they say, which for a relation is the number of chunks."""
+    keys = [relation_key(row["src_id"], row["tgt_id"]) for row in relations]
+    both = (support.entities, support.relations)
+    said = await store.said_of([key for found in both for key, each in found.items() if each.is_mixed])
+    return _entities(entities, support.entities, said), _relations(relations, keys, support.relations, said)
 
 
 def _entities(rows: Sequence[Row], support: Mapping[str, Support], said: Mapping[str, Said]) -> list[EntityEvidence]:
@@ -29,17 +41,19 @@ def _entities(rows: Sequence[Row], support: Mapping[str, Support], said: Mapping
         name = row["entity_name"]
         if name not in support:
             continue
-        description = plain_text(row["description"])
+        kind, description = row["entity_type"], plain_text(row["description"])
         if support[name].is_mixed:
-            description = said[name].description if name in said else ""
+            own = said.get(name, _NOTHING)
+            kind, description = own.type or "UNKNOWN", own.description
         evidence.append(
             EntityEvidence(
                 name=name,
-                type=row["entity_type"],
+                type=kind,
                 description=description,
                 document_ids=support[name].document_ids,
-                sources=(Source("entities", rank),),
+                sources=row.get("sources") or (Source("entities", rank),),
                 is_partial=support[name].is_partial,
+                score=1 / (RRF_K + rank),
             )
         )
     return evidence
@@ -52,20 +66,21 @@ def _relations(
     for rank, (key, row) in enumerate(zip(keys, rows, strict=True), 1):
         if key not in support:
             continue
-        description, keywords = plain_text(row["description"]), row["keywords"]
+        description, keywords, weight = plain_text(row["description"]), row["keywords"], float(row["weight"])
         if support[key].is_mixed:
-            own = said.get(key)
-            description, keywords = (own.description, own.keywords) if own else ("", "")
+            own = said.get(key, _NOTHING)
+            description, keywords, weight = own.description, own.keywords, float(own.weight)
         evidence.append(
             RelationEvidence(
                 source=row["src_id"],
                 target=row["tgt_id"],
                 description=description,
                 keywords=keywords,
-                weight=float(row["weight"]),
+                weight=weight,
                 document_ids=support[key].document_ids,
-                sources=(Source("relations", rank),),
+                sources=row.get("sources") or (Source("relations", rank),),
                 is_partial=support[key].is_partial,
+                score=1 / (RRF_K + rank),
             )
         )
     return evidence

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lightrag.utils import pick_by_weighted_polling
 
 from app.providers.contract import Vectors
-from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.contract import Source
 from app.retrieval.lightrag.reads import together
 from app.retrieval.lightrag.search_store import GraphReader, Row
+from app.retrieval.lightrag.support_store import NO_SUPPORT, Support, Supported, SupportStore, relation_key
 from app.text.tokens import count_again
 
 T = TypeVar("T")
@@ -39,11 +40,15 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Found:
-    """What was found, best first; chunks by their ids in the engine."""
+    """What was found, best first, and what stands behind it; chunks by their ids in the engine.
+
+    Rows have their `sources`: which of the two ways to them found them, where.
+    """
 
     entities: Sequence[Row] = ()
     relations: Sequence[Row] = ()
     chunks: Sequence[str] = ()
+    support: Supported = NO_SUPPORT
 
 
 @dataclass(frozen=True)
@@ -55,20 +60,41 @@ class Probes:
     high: Vectors | None = None
 
 
-async def find(reader: GraphReader, mode: str, probes: Probes, wanted: Wanted) -> Found:
-    """What `mode` finds. The branches of a mode are asked side by side."""
+async def find(reader: GraphReader, support: SupportStore, mode: str, probes: Probes, wanted: Wanted) -> Found:
+    """What `mode` finds. The branches of a mode are asked side by side.
+
+    Chunks are those that may be used of the entities and relations that such chunks stand behind.
+    """
     near_chunks = reader.nearest_chunks(probes.question, wanted.chunks) if mode in ("naive", "mix") else _nothing()
     near, around, (linked, ends) = await together(
         near_chunks, _around_entities(reader, probes.low, wanted), _around_relations(reader, probes.high, wanted)
     )
     entities, relations = around
-    entities = within_budget(
-        alternate([entities, ends], lambda row: row["entity_name"]), _entity_line, wanted.entity_tokens
-    )
-    relations = within_budget(alternate([relations, linked], _pair), _relation_line, wanted.relation_tokens)
-    of_entities = choose_chunks(entities)
-    of_relations = choose_chunks(relations, but=set(of_entities))
-    return Found(entities, relations, alternate([near, of_entities, of_relations], lambda name: name)[: wanted.chunks])
+    entities = _merged({"entities": entities, "relation_ends": ends}, lambda row: row["entity_name"])
+    relations = _merged({"entity_relations": relations, "relations": linked}, _pair)
+    # What the graph says of all versions together is longer than what a filter leaves of it.
+    if not reader.is_narrowed:
+        entities = within_budget(entities, _entity_line, wanted.entity_tokens)
+        relations = within_budget(relations, _relation_line, wanted.relation_tokens)
+    keys = [relation_key(row["src_id"], row["tgt_id"]) for row in relations]
+    behind = await support.support([row["entity_name"] for row in entities], keys)
+    of_entities = choose_chunks(_chunks(behind.entities, [row["entity_name"] for row in entities]))
+    of_relations = choose_chunks(_chunks(behind.relations, keys), but=set(of_entities))
+    chunks = alternate([near, of_entities, of_relations], lambda name: name)[: wanted.chunks]
+    return Found(entities, relations, chunks, behind)
+
+
+def _merged(legs: Mapping[str, Sequence[Row]], key: Callable[[Row], Hashable]) -> list[Row]:
+    """The rows of all legs in turns, each with every place at which a leg has it."""
+    sources: dict[Hashable, list[Source]] = {}
+    for leg, rows in legs.items():
+        for rank, row in enumerate(rows, 1):
+            sources.setdefault(key(row), []).append(Source(leg, rank, row.get("score")))
+    return [row | {"sources": tuple(sources[key(row)])} for row in alternate(legs.values(), key)]
+
+
+def _chunks(support: Mapping[str, Support], names: Iterable[str]) -> list[Sequence[str]]:
+    return [support[name].chunks for name in names if name in support]
 
 
 async def _around_entities(
@@ -119,16 +145,13 @@ def within_budget(rows: Sequence[Row], line: Callable[[Row], str], limit: int) -
     return taken
 
 
-def choose_chunks(rows: Sequence[Mapping[str, Any]], *, but: set[str] | None = None) -> list[str]:
-    """The chunks that speak of these entities or relations: more of the first ones, those first that speak of many.
+def choose_chunks(named: Sequence[Sequence[str]], *, but: set[str] | None = None) -> list[str]:
+    """The chunks that speak of entities or relations, given by each: more of the first ones, those first that speak of many.
 
     Relations are given the chunks that entities chose already, in `but`; one that has no other chunk to lend than those
     and those of earlier relations takes no turn, while an entity does.
     """
-    named = [
-        [chunk for chunk in row["source_id"].split(SEPARATOR) if chunk and (but is None or chunk not in but)]
-        for row in rows
-    ]
+    named = [[chunk for chunk in chunks if but is None or chunk not in but] for chunks in named]
     counts = Counter(chunk for chunks in named for chunk in chunks)
     seen: set[str] = set()
     lenders = []

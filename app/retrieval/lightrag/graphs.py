@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from importlib.util import find_spec
+from uuid import UUID
 
 from app.retrieval.contract import GraphStoreName, WorkspaceRef
 from app.retrieval.errors import GraphStoreUnavailable
@@ -30,14 +31,18 @@ def graph_store(database: EngineDatabase, ref: WorkspaceRef, suffix: str) -> Gra
     return GraphStore(database, ref.engine_name, suffix)
 
 
-def graph_reader(database: Reads, ref: WorkspaceRef, suffix: str) -> GraphReader:
+def graph_reader(
+    database: Reads, ref: WorkspaceRef, suffix: str, *, allowed: Collection[UUID] | None = None
+) -> GraphReader:
     kind = AgeReader if ref.graph_store == "age" else GraphReader
-    return kind(database, ref, suffix)
+    return kind(database, ref, suffix, allowed=allowed)
 
 
-def support_store(database: Reads, ref: WorkspaceRef, *, include_partial: bool = False) -> SupportStore:
+def support_store(
+    database: Reads, ref: WorkspaceRef, *, include_partial: bool = False, allowed: Collection[UUID] | None = None
+) -> SupportStore:
     kind = AgeSupportStore if ref.graph_store == "age" else SupportStore
-    return kind(database, ref, include_partial=include_partial)
+    return kind(database, ref, include_partial=include_partial, allowed=allowed)
 
 
 def graph_reads(database: Reads, ref: WorkspaceRef, states: Collection[str]) -> GraphReads:

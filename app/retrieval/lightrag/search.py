@@ -6,9 +6,11 @@ whole or not at all.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +31,7 @@ from app.retrieval.contract import (
 )
 from app.retrieval.deadline import give_up, leg
 from app.retrieval.lightrag.alias_store import AliasStore
-from app.retrieval.lightrag.evidence import graph_evidence, within_tokens
+from app.retrieval.lightrag.evidence import composed, within_tokens
 from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
 from app.retrieval.lightrag.fusion import Leg, fuse
 from app.retrieval.lightrag.graphs import graph_reader, support_store
@@ -38,29 +40,35 @@ from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
 from app.retrieval.lightrag.reads import Reads, together
 from app.retrieval.lightrag.stages import Stages
+from app.retrieval.store.allowed import Allowed, nothing_allowed, resolve
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import load_evidence, passages_of_chunks
 from app.retrieval.store.postings import LexicalResult, search_terms
+from app.retrieval.store.trust import REASONS, reasons_of
 from app.retrieval.store.vectors import PassageVectors
 from app.text.keywords import extract_keywords
 from app.text.tokens import count_again
 
 MIN_CHUNKS = 20
-# Each round asks for four times as much; two of them reach past the remains of a large purge.
+# Each round asks for four times as much.
 WIDER = 4
-MAX_ROUNDS = 3
+# Of versions whose rows are gone while the graph still names them.
+GONE = "deleting"
 WORD_HITS = 100
 Chunk = tuple[UUID, int]
 
 
 @dataclass
 class Judged:
-    """What of it may be used. `passages` by chunk, in the chunks' order."""
+    """What of it may be used. `passages` by chunk, in the chunks' order; `found` counts what there was to judge; not
+    `is_allowed`: no document meets the filter."""
 
     entities: list[Any] = field(default_factory=list)
     relations: list[Any] = field(default_factory=list)
     passages: dict[Chunk, list[PassageEvidence]] = field(default_factory=dict)
-    withheld: int = 0
+    withheld: dict[str, int] = field(default_factory=dict)
+    found: tuple[int, int, int] = (0, 0, 0)
+    is_allowed: bool = True
 
 
 class GraphSearch:
@@ -124,32 +132,48 @@ class GraphSearch:
             self._database.snapshot(workspace.ref.tenant_id, share=True) as session,
             self._engine.snapshot(session.snapshot) as reads,
         ):
-            yield _View(workspace, request, session, reads)
+            allowed = await resolve(
+                session, workspace.ref, request.filter, engine="graph", include_partial=request.include_partial
+            )
+            yield _View(workspace, request, session, reads, allowed)
 
 
 class _View:
     """One snapshot of a workspace, as a search looks at it: `session` sees our tables, `reads` the engine's."""
 
     def __init__(
-        self, workspace: EngineWorkspace, request: SearchRequest, session: TenantSession, reads: Reads
+        self,
+        workspace: EngineWorkspace,
+        request: SearchRequest,
+        session: TenantSession,
+        reads: Reads,
+        allowed: Allowed | None,
     ) -> None:
         self._workspace = workspace
         self._ref = workspace.ref
         self._request = request
         self._session = session
-        self._graph = graph_reader(reads, workspace.ref, workspace.vector_suffix)
-        self._support = support_store(reads, workspace.ref, include_partial=request.include_partial)
+        self._allowed = allowed
+        versions = None if allowed is None else allowed.version_ids
+        self._graph = graph_reader(reads, workspace.ref, workspace.vector_suffix, allowed=versions)
+        self._support = support_store(reads, workspace.ref, include_partial=request.include_partial, allowed=versions)
         self._long_names = LongNames(reads, workspace.ref)
         self._lexical = LexicalResult()
 
     async def retrieve(self, probes: Probes | None, stages: Stages, notes: list[str]) -> Judged:
-        """Without probes only by words. What the graph's connection was asked too late has spoilt it for this search."""
+        """Looks further as long as something is withheld and too little is left, until there is no more.
+
+        Without probes only by words. What the graph's connection was asked too late has spoilt it for this search.
+        """
+        if self._allowed is not None and not self._allowed.version_ids:
+            notes.append(await nothing_allowed(self._session, self._ref, self._request.filter, "graph"))
+            return Judged(is_allowed=False)
         if probes is None:
             give_up("graph")
             self._lexical = await self._words_in_time()
             return Judged()
         judged = Judged()
-        for attempt in range(MAX_ROUNDS):
+        for attempt in count():
             wanted = _wanted(self._request, WIDER**attempt)
             with stages.measure("retrieve"):
                 if attempt == 0:
@@ -158,13 +182,15 @@ class _View:
                     found = await self._find_in_time(probes, wanted)
                 if found is None:
                     return judged
-                if not found.chunks:
-                    found = replace(found, chunks=await self._graph.nearest_chunks(probes.question, wanted.chunks))
-                    if attempt == 0:
-                        notes.append("the graph gave no text for this question; chunks were found by their vectors")
+                if not found.chunks and attempt == 0:
+                    notes.append("the graph gave no text for this question; chunks were found by their vectors")
+                if not found.chunks or self._allowed is not None:
+                    near = await self._graph.nearest_chunks(probes.question, wanted.chunks)
+                    found = replace(found, chunks=list(dict.fromkeys([*found.chunks, *near]))[: wanted.chunks])
+            before = judged.found
             with stages.measure("trust"):
                 judged = await self._judge(found)
-            if not judged.withheld or _is_enough(self._request, judged):
+            if not judged.withheld or _is_enough(self._request, judged) or judged.found == before:
                 break
         return judged
 
@@ -175,7 +201,7 @@ class _View:
         return await leg("words", self._words, LexicalResult(), session=self._session)
 
     async def _find(self, probes: Probes, wanted: Wanted) -> Found:
-        return await find(self._graph, self._request.mode, probes, wanted)
+        return await find(self._graph, self._support, self._request.mode, probes, wanted)
 
     async def _words(self) -> LexicalResult:
         return await search_terms(
@@ -185,20 +211,35 @@ class _View:
             WORD_HITS,
             added=self._request.added_terms,
             include_partial=self._request.include_partial,
+            allowed=self._allowed,
         )
 
     async def _judge(self, found: Found) -> Judged:
         chunks = [chunk for chunk in map(chunk_of, found.chunks) if chunk is not None]
         (entities, relations), passages = await together(
-            graph_evidence(self._support, found.entities, found.relations),
+            composed(self._support, found.support, found.entities, found.relations),
             passages_of_chunks(
                 self._session, self._ref, chunks, engine="graph", include_partial=self._request.include_partial
             ),
         )
         entities, relations = await self._long_names.shown((entities, relations))
         kept = {chunk: passages[chunk] for chunk in chunks if chunk in passages}
-        wanted = len(found.entities) + len(found.relations) + len(chunks)
-        return Judged(entities, relations, kept, wanted - len(entities) - len(relations) - len(kept))
+        pieces = [*found.support.withheld.values(), *((version,) for version, _ in set(chunks) - kept.keys())]
+        counts = (len(found.entities), len(found.relations), len(chunks))
+        return Judged(entities, relations, kept, await self._reasons(pieces), counts)
+
+    async def _reasons(self, pieces: Sequence[Sequence[UUID]]) -> dict[str, int]:
+        """How many pieces are withheld for which reason; of several versions behind one the first of `REASONS` counts."""
+        if not pieces:
+            return {}
+        versions = {version for behind in pieces for version in behind}
+        reasons = await reasons_of(
+            self._session, versions, engine="graph", include_partial=self._request.include_partial
+        )
+        counts = Counter(
+            min((reasons.get(version, GONE) for version in behind), key=_place, default=GONE) for behind in pieces
+        )
+        return {reason: counts[reason] for reason in sorted(counts, key=_place)}
 
     async def rank(self, judged: Judged, probes: Probes | None) -> list[PassageEvidence]:
         """The passages of the chunks by three ranks: their chunk's, their own nearness, and their words.
@@ -227,6 +268,10 @@ class _View:
     async def _similar(self, question: Vectors, passage_ids: list[int]) -> list[Hit]:
         vectors = PassageVectors(self._workspace.vector_suffix)
         return await vectors.similarities(self._session, self._ref, question, passage_ids)
+
+
+def _place(reason: str) -> int:
+    return REASONS.index(reason) if reason in REASONS else len(REASONS)
 
 
 def _load_vocabularies() -> None:
@@ -315,7 +360,7 @@ def _result(
         request.max_relation_tokens,
     )
     passages = ranked[: (request.top_k or DEFAULT_TOP_K)]
-    if not (judged.entities or judged.relations or passages):
+    if judged.is_allowed and not (judged.entities or judged.relations or passages):
         notes.append("nothing in the workspace matches this question")
     return SearchResult(
         passages=tuple(passages),

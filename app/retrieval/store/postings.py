@@ -7,16 +7,17 @@ negative idf of Lucene. Which terms a text has is decided in `app/text/concepts/
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 
 from app.db.session import TenantSession
 from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
-from app.retrieval.store.hits import Hit
-from app.retrieval.store.trust import trust_parameters, trusted_passage
+from app.retrieval.store.allowed import Allowed, allowed_parameters, within
+from app.retrieval.store.hits import Hit, ranking
+from app.retrieval.store.trust import judged_passage, trust_parameters
 from app.text.concepts.extraction import concept_key
 from app.text.concepts.terms import terms, terms_of
 from app.text.concepts.words import Token
@@ -42,14 +43,15 @@ SELECT :workspace, posting.key, given.passage_id, posting.frequency, given.lengt
  ORDER BY posting.key, given.passage_id
 """)
 
-# OFFSET 0 keeps each term's postings one range of the primary key, read without touching the table.
-_SEARCH = text(f"""
+# OFFSET 0 keeps each term's postings one range of the primary key, read without touching the table. What a term tells is
+# counted over the corpus (df), what it costs over the passages that a filter allows.
+_SEARCH = f"""
 WITH size AS (
   SELECT GREATEST(sum(passages), 1) AS passages, GREATEST(sum(terms) / GREATEST(sum(passages), 1), 1) AS length,
          COALESCE(sum(terms), 0)::bigint AS terms
     FROM lazy_versions WHERE workspace = :workspace
 ), probed AS MATERIALIZED (
-  SELECT asked.key, asked.weight, probe.df
+  SELECT asked.key, asked.weight, probe.df, READ AS read
     FROM unnest(CAST(:keys AS bigint[]), CAST(:weights AS float8[])) asked (key, weight)
    CROSS JOIN LATERAL (
      SELECT count(*) AS df
@@ -57,8 +59,9 @@ WITH size AS (
    ) probe
 ), chosen AS MATERIALIZED (
   SELECT key, weight, ln(1 + GREATEST(size.passages - df + 0.5, 0.5) / (df + 0.5))::float8 AS idf, size.length::float8 AS average
-    FROM (SELECT key, weight, df, sum(df) OVER (ORDER BY df, key) AS total, row_number() OVER (ORDER BY df, key) AS position
-            FROM probed WHERE df > 0) ordered, size
+    FROM (SELECT key, weight, df, sum(read) OVER (ORDER BY df, key) AS total,
+                 row_number() OVER (ORDER BY df, key) AS position
+            FROM probed WHERE read > 0) ordered, size
    WHERE total <= :budget OR position = 1
 ), scored AS MATERIALIZED (
   SELECT posting.passage_id, COALESCE(sum(chosen.idf) FILTER (WHERE chosen.weight = 1), 0) AS mass,
@@ -67,7 +70,8 @@ WITH size AS (
                 * (1 - CAST(:b AS float8) + CAST(:b AS float8) * posting.length / chosen.average))) AS score
     FROM chosen
    CROSS JOIN LATERAL (SELECT t.passage_id, t.frequency, t.length FROM term_postings t
-                        WHERE t.workspace = :workspace AND t.key = chosen.key OFFSET 0) posting
+                        WHERE t.workspace = :workspace AND t.key = chosen.key
+                               WITHIN(t.passage_id) OFFSET 0) posting
    GROUP BY posting.passage_id
    ORDER BY score DESC, posting.passage_id LIMIT :wanted
 )
@@ -75,14 +79,24 @@ SELECT found.*, hit.*
   FROM (SELECT (SELECT count(*) FROM scored) AS seen, (SELECT passages FROM size)::bigint AS corpus,
                (SELECT terms FROM size) AS terms,
                ARRAY(SELECT key FROM probed ORDER BY key) AS keys, ARRAY(SELECT df FROM probed ORDER BY key) AS dfs,
+               ARRAY(SELECT read FROM probed ORDER BY key) AS reads,
                ARRAY(SELECT key FROM chosen ORDER BY key) AS used) found
   LEFT JOIN (
-    SELECT scored.passage_id, scored.score, scored.mass
-      FROM scored {trusted_passage("scored.passage_id")}
-     ORDER BY scored.score DESC, scored.passage_id LIMIT :limit
+    SELECT scored.passage_id, scored.score, scored.mass, source.reason
+      FROM scored {judged_passage("scored.passage_id")}
   ) hit ON true
  ORDER BY hit.score DESC, hit.passage_id
-""")  # noqa: S608 - put together from constants of ours
+"""  # noqa: S608 - put together from constants of ours
+
+_READ_OF_ALLOWED = """
+  (SELECT count(*) FROM (SELECT 1 FROM term_postings t WHERE t.workspace = :workspace AND t.key = asked.key
+                                   WITHIN(t.passage_id) LIMIT :budget + 1) few)"""
+
+
+@cache
+def _search(*, is_narrowed: bool) -> TextClause:
+    read = _READ_OF_ALLOWED if is_narrowed else "probe.df"
+    return text(within(_SEARCH.replace("READ AS read", f"{read} AS read"), is_narrowed=is_narrowed))
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,7 @@ class LexicalResult:
     corpus_passages: int = 0
     corpus_terms: int = 0  # repeated ones counted
     idf: Mapping[str, float] = field(default_factory=dict)
+    withheld: Mapping[int, tuple[int, str]] = field(default_factory=dict)  # as of a `Ranking`
 
 
 def count_terms(title: str, heading_path: Sequence[str], passage: Iterable[Token]) -> TermCounts:
@@ -144,8 +159,9 @@ async def search_terms(
     *,
     added: Sequence[str] = (),
     include_partial: bool = False,
+    allowed: Allowed | None = None,
 ) -> LexicalResult:
-    """The passages of trusted versions that share terms with `query`, best first.
+    """The passages of trusted versions that share terms with `query`, best first; of those `allowed`, if any are given.
 
     Terms of `added` that are not the question's count by `ADDED_WEIGHT`, and in nothing but the order of the passages.
     """
@@ -154,6 +170,7 @@ async def search_terms(
     weights = dict.fromkeys(map(concept_key, terms(" \n ".join(added))[:MAX_QUERY_TERMS]), ADDED_WEIGHT)
     weights |= dict.fromkeys(key_of.values(), 1.0)
     wanted = limit + limit // 4
+    statement = _search(is_narrowed=allowed is not None)
     while True:
         parameters = {
             "tenant_id": ref.tenant_id,
@@ -164,23 +181,25 @@ async def search_terms(
             "k1": K1,
             "b": B,
             "wanted": wanted,
-            "limit": limit,
+            **allowed_parameters(allowed),
             **trust_parameters("lazy", include_partial=include_partial),
         }
-        rows = (await session.execute(_SEARCH, parameters)).all()
-        hits = [row for row in rows if row.passage_id is not None]
+        rows = (await session.execute(statement, parameters)).all()
+        found = ranking([(row.passage_id, row.score, row.reason) for row in rows if row.passage_id is not None], limit)
         # Untrusted versions are left out after ranking; where they crowd the others out, look further down.
-        if len(hits) == limit or rows[0].seen < wanted:
+        if len(found.hits) == limit or rows[0].seen < wanted:
             break
         wanted *= 4
     head = rows[0]
-    df = dict(zip(head.keys, head.dfs, strict=True))
+    df, read = dict(zip(head.keys, head.dfs, strict=True)), dict(zip(head.keys, head.reads, strict=True))
     idf = {term: term_weight(df[key], head.corpus) for term, key in key_of.items()}
     used = set(head.used)
-    mass = sum(weight for term, weight in idf.items() if key_of[term] in used or df[key_of[term]] == 0)
+    mass = sum(weight for term, weight in idf.items() if key_of[term] in used or read[key_of[term]] == 0)
+    held = {row.passage_id: row.mass for row in rows}
     return LexicalResult(
-        hits=tuple(Hit(row.passage_id, row.score) for row in hits),
-        coverage=hits[0].mass / mass if hits else 0.0,
+        hits=found.hits,
+        withheld=found.withheld,
+        coverage=held[found.hits[0].passage_id] / mass if found.hits else 0.0,
         corpus_passages=head.corpus,
         corpus_terms=head.terms,
         idf=idf,

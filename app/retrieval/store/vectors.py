@@ -6,6 +6,7 @@ its own; what it leaves out, because many of the nearest passages cannot be trus
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -19,8 +20,9 @@ from app.db.vector_partitions import OWN_INDEX_ROWS
 from app.db.vector_tables import vector_table_names
 from app.providers.contract import Vectors
 from app.retrieval.contract import WorkspaceRef
-from app.retrieval.store.hits import Hit
-from app.retrieval.store.trust import trust_parameters, trusted
+from app.retrieval.store.allowed import ALLOWED_IDS, Allowed, allowed_parameters
+from app.retrieval.store.hits import Hit, Ranking, ranking
+from app.retrieval.store.trust import judged, trust_parameters
 
 # A workspace that has a partition of its own and shrank is compared all the same.
 EXACT_ROWS = OWN_INDEX_ROWS
@@ -62,13 +64,23 @@ WITH near AS MATERIALIZED (
 )
 """  # noqa: S608 - put together from constants of ours
 
-_TRUSTED_OF_NEAR = f"""
-SELECT found.seen, hit.passage_id, 1 - hit.distance AS cosine
+_ALLOWED_BY_COMPARING = f"""
+WITH near AS MATERIALIZED (
+  SELECT * FROM (
+    SELECT v.passage_id, v.version_id, v.tenant_id, v.embedding <=> {_QUERY} AS distance
+      FROM unnest({ALLOWED_IDS}) allowed (id)
+      JOIN {{table}} v ON v.tenant_id = :tenant_id AND v.workspace_id = :workspace_id AND v.passage_id = allowed.id
+    OFFSET 0
+  ) mine ORDER BY distance, passage_id LIMIT :wanted
+)
+"""  # noqa: S608 - put together from constants of ours
+
+_JUDGED = f"""
+SELECT found.seen, hit.passage_id, 1 - hit.distance AS cosine, hit.reason
   FROM (SELECT count(*) AS seen FROM near) found
   LEFT JOIN (
-    SELECT near.passage_id, near.distance
-      FROM near {trusted("near")}
-     ORDER BY near.distance, near.passage_id LIMIT :limit
+    SELECT near.passage_id, near.distance, source.reason
+      FROM near {judged("near")}
   ) hit ON true
  ORDER BY hit.distance, hit.passage_id
 """  # noqa: S608 - put together from constants of ours
@@ -127,45 +139,27 @@ class PassageVectors:
         *,
         rows: int,
         include_partial: bool = False,
-    ) -> list[Hit]:
+        allowed: Allowed | None = None,
+    ) -> Ranking:
         """The passages of trusted versions nearest to `query` by cosine, best first; none for a query of zeros.
 
-        `rows` is about how many the workspace has, which decides how they are searched.
+        `rows` is about how many the workspace has, which decides how they are searched. Those that are `allowed` are
+        compared one by one, however many others are nearer.
         """
         if not query.any():
-            return []
+            return Ranking()
+        search = _Nearest(self._table, session, ref, _as_text(query), limit, include_partial, allowed)
+        if allowed is not None:
+            return (await search.run(_ALLOWED_BY_COMPARING))[0]
         if rows > EXACT_ROWS:
             # A generic plan knows neither the limit nor the workspace, and sorts all of it instead of using the index.
             await session.execute(_PLAN_EACH_TIME)
-            hits, is_complete = await self._nearest(session, ref, query, limit, _BY_INDEX, include_partial)
+            found, is_complete = await search.run(_BY_INDEX)
             # What follows in the transaction would take longer to plan than to run.
             await session.execute(_PLAN_AS_USUAL)
             if is_complete:
-                return hits
-        hits, _ = await self._nearest(session, ref, query, limit, _BY_COMPARING, include_partial)
-        return hits
-
-    async def _nearest(
-        self, session: TenantSession, ref: WorkspaceRef, query: Vectors, limit: int, method: str, include_partial: bool
-    ) -> tuple[list[Hit], bool]:
-        """Hits, and whether there cannot be more: untrusted versions are left out after the search, so it widens."""
-        wanted = limit + limit // 4
-        statement = _statement(method + _TRUSTED_OF_NEAR, self._table)
-        while True:
-            parameters = {
-                "query": _as_text(query),
-                "wanted": wanted,
-                "limit": limit,
-                **_scope(ref),
-                **trust_parameters("lazy", include_partial=include_partial),
-            }
-            rows = (await session.execute(statement, parameters)).all()
-            hits = [Hit(row.passage_id, row.cosine) for row in rows if row.passage_id is not None]
-            if len(hits) == limit:
-                return hits, True
-            if rows[0].seen < wanted:
-                return hits, method is _BY_COMPARING
-            wanted *= 4
+                return found
+        return (await search.run(_BY_COMPARING))[0]
 
     async def similarities(
         self, session: TenantSession, ref: WorkspaceRef, query: Vectors, ids: Sequence[int]
@@ -174,6 +168,40 @@ class PassageVectors:
         parameters = {"query": _as_text(query), "ids": list(ids), **_scope(ref)}
         found = await session.execute(_statement(_SIMILARITIES, self._table), parameters)
         return [Hit(row.passage_id, row.cosine) for row in found]
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """One search, by whichever method."""
+
+    table: str
+    session: TenantSession
+    ref: WorkspaceRef
+    query: str
+    limit: int
+    include_partial: bool
+    allowed: Allowed | None
+
+    async def run(self, method: str) -> tuple[Ranking, bool]:
+        """Hits, and whether there cannot be more: untrusted versions are left out after the search, so it widens."""
+        wanted = self.limit + self.limit // 4
+        statement = _statement(method + _JUDGED, self.table)
+        while True:
+            parameters = {
+                "query": self.query,
+                "wanted": wanted,
+                **_scope(self.ref),
+                **allowed_parameters(self.allowed),
+                **trust_parameters("lazy", include_partial=self.include_partial),
+            }
+            rows = (await self.session.execute(statement, parameters)).all()
+            seen = [(row.passage_id, row.cosine, row.reason) for row in rows if row.passage_id is not None]
+            found = ranking(seen, self.limit)
+            if len(found.hits) == self.limit:
+                return found, True
+            if rows[0].seen < wanted:
+                return found, method is not _BY_INDEX
+            wanted *= 4
 
 
 @lru_cache(maxsize=256)

@@ -111,7 +111,7 @@ async def test_thirty_passages_beside_fifty_thousand_are_all_found(
         mine.update(stored.passage_ids)
     query = (await small.workspace.embedding.embed([QUESTION], role="query"))[0]
     async with small.database.tenant(small.ref.tenant_id) as session:
-        near = await small.vectors.nearest(session, small.ref, query, WANTED, rows=0)
+        near = (await small.vectors.nearest(session, small.ref, query, WANTED, rows=0)).hits
         lexical = await search_terms(session, small.ref, QUESTION, WANTED)
     assert len(near) == len(lexical.hits) == WANTED
     assert {hit.passage_id for hit in (*near, *lexical.hits)} <= mine

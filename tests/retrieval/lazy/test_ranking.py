@@ -4,7 +4,7 @@ import pytest
 
 from app.retrieval.lazy.parameters import FULL_COVERAGE, GRAPH_WEIGHT, LEXICAL_SHARE, SEED_DAMPING
 from app.retrieval.lazy.ranking import final_scores, fuse, lift
-from app.retrieval.store.hits import Hit
+from app.retrieval.store.hits import Hit, Ranking
 from app.retrieval.store.postings import LexicalResult
 
 
@@ -12,8 +12,8 @@ def lexical(scores: dict[int, float], coverage: float = 1.0) -> LexicalResult:
     return LexicalResult(tuple(Hit(*item) for item in scores.items()), coverage=coverage)
 
 
-def hits(scores: dict[int, float]) -> list[Hit]:
-    return [Hit(*item) for item in scores.items()]
+def hits(scores: dict[int, float]) -> Ranking:
+    return Ranking(tuple(Hit(*item) for item in scores.items()))
 
 
 def test_each_leg_counts_relative_to_its_own_scale() -> None:
@@ -38,8 +38,8 @@ def test_a_question_in_another_language_is_answered_by_the_vectors() -> None:
 
 def test_an_empty_leg_leaves_all_weight_to_the_other() -> None:
     assert list(fuse(lexical({}, coverage=0), hits({1: 0.5, 2: 0.4})).fused) == [1, 2]
-    assert fuse(lexical({5: 2.0, 6: 1.0}, coverage=0.01), []).fused == {5: 1.0, 6: 0.5}
-    assert fuse(lexical({}, coverage=0), []).fused == {}
+    assert fuse(lexical({5: 2.0, 6: 1.0}, coverage=0.01), Ranking()).fused == {5: 1.0, 6: 0.5}
+    assert fuse(lexical({}, coverage=0), Ranking()).fused == {}
 
 
 def test_vectors_that_all_are_equally_near_are_all_as_good() -> None:

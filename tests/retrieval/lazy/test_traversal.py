@@ -1,5 +1,8 @@
 """The walk from seeds over concepts to passages, as arithmetic on hand-made postings."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -106,3 +109,25 @@ def test_rarity_falls_with_the_number_of_passages() -> None:
     assert found == sorted(found, reverse=True)
     assert 0 < found[-1] < found[0] < 1
     assert rarity(5, 0) > 0, "a corpus size that lags behind does no harm"
+
+
+def test_what_is_computed_is_the_same_in_every_process() -> None:
+    """Sets of strings are ordered by a seed of the process; sums over them would differ in their last digits."""
+    code = """
+from app.retrieval.lazy.traversal import Question, Walk, weigh_rest
+terms = [f"term{number}" for number in range(16)]
+question = Question({term: 1 / (3 + number) for number, term in enumerate(terms)}, frozenset())
+walk = Walk()
+for passage in range(40):
+    walk.masses[passage] = 1.0
+held = {passage: frozenset(terms[passage % 7 : 3 + passage % 13]) for passage in range(40)}
+weigh_rest(walk, question, 0, held)
+print(sorted(walk.masses.items()))
+"""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1

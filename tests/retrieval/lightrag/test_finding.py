@@ -16,6 +16,7 @@ from app.retrieval.lightrag.instances import InstancePool
 from app.retrieval.lightrag.pool import EngineDatabase, inside
 from app.retrieval.lightrag.search import _probes, _wanted
 from app.retrieval.lightrag.search_store import GraphReader
+from app.retrieval.lightrag.support_store import SupportStore
 from tests.retrieval.lightrag.doubles import DIMENSION, Corpus, WordEmbedding, ignore
 
 NAMES = [
@@ -46,6 +47,7 @@ async def filled(index: GraphWriter, corpus: Corpus) -> Corpus:
         version = await corpus.add(*chunks)
         await index.extract(corpus.workspace, version, ignore)
         await index.insert(corpus.workspace, version, corpus.lease)
+        await corpus.trust(version)
     return corpus
 
 
@@ -102,7 +104,8 @@ async def ours(corpus: Corpus, pool: EngineDatabase, request: SearchRequest) -> 
     reader = GraphReader(pool, corpus.workspace.ref, corpus.workspace.vector_suffix)
     with inside(corpus.workspace.ref):
         probes = await _probes(corpus.workspace, request, request.keywords)
-        return await find(reader, request.mode, probes, _wanted(request, 1))
+        support = SupportStore(pool, corpus.workspace.ref)
+        return await find(reader, support, request.mode, probes, _wanted(request, 1))
 
 
 def _pair(row: dict[str, Any]) -> tuple[str, str]:
@@ -157,7 +160,7 @@ def test_a_budget_takes_whole_rows_until_one_does_not_fit() -> None:
 
 
 def test_chunks_that_many_speak_of_come_first_and_none_twice() -> None:
-    rows = [{"source_id": "a<SEP>b<SEP>c"}, {"source_id": "b<SEP>d"}, {"source_id": "b"}]
-    assert choose_chunks(rows)[:3] == ["b", "a", "c"]
-    assert set(choose_chunks(rows)) == {"a", "b", "c", "d"}
-    assert choose_chunks(rows, but={"a", "b"}) == ["c", "d"]
+    given = [["a", "b", "c"], ["b", "d"], ["b"]]
+    assert choose_chunks(given)[:3] == ["b", "a", "c"]
+    assert set(choose_chunks(given)) == {"a", "b", "c", "d"}
+    assert choose_chunks(given, but={"a", "b"}) == ["c", "d"]

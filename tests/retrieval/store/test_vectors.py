@@ -36,9 +36,10 @@ async def nearest(
     corpus: Corpus, query: Vectors, limit: int, *, rows: int = 0, include_partial: bool = False
 ) -> list[Hit]:
     async with corpus.database.tenant(corpus.ref.tenant_id) as session:
-        return await corpus.vectors.nearest(
+        found = await corpus.vectors.nearest(
             session, corpus.ref, query, limit, rows=rows, include_partial=include_partial
         )
+    return list(found.hits)
 
 
 def by_hand(ids: Sequence[int], matrix: Vectors, query: Vectors, limit: int) -> list[int]:
@@ -122,8 +123,8 @@ async def test_the_longest_vector_that_is_kept_in_its_row_fits(owner_database: D
         long_vectors = PassageVectors(suffix)
         by_passage = {row.id: (bytes(16), matrix[row.ordinal]) for row in rows}
         await long_vectors.write(session, corpus.ref, version.version_id, by_passage)
-        hits = await long_vectors.nearest(session, corpus.ref, matrix[1], 1, rows=3)
-    assert [hit.passage_id for hit in hits] == [rows[1].id]
+        found = await long_vectors.nearest(session, corpus.ref, matrix[1], 1, rows=3)
+    assert [hit.passage_id for hit in found.hits] == [rows[1].id]
     async with owner_database.system() as session:
         await drop_vector_tables(session, suffix)
 

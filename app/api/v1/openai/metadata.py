@@ -27,7 +27,7 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
         timings_ms={name: round(value, 2) for name, value in {**answer.timings_ms, **writing.timings_ms}.items()},
         usage=_usage(answer.usage, writing),
         missing_legs=list(answer.missing_legs),
-        withheld=result.withheld,
+        withheld=sum(result.withheld.values()),
         notes=[*answer.notes, *writing.notes],
         experimental=is_lazy,
     )

@@ -22,8 +22,9 @@ from app.api.v1.openai.schemas import (
     TokenUsage,
 )
 from app.api.v1.openai.streaming import Chunks, unix_time, while_connected
+from app.api.v1.queries.evidence import Citation
 from app.api.v1.queries.router import QUERY_ERRORS
-from app.api.v1.queries.schemas import Citation, Query
+from app.api.v1.queries.schemas import Query
 from app.bootstrap import Container
 from app.domain.answering.errors import ChatModelMissing, ModelNameUnknown
 from app.domain.answering.names import ModelName, NamedWorkspace, all_names, find_name

@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from app.api.fields import Body
 from app.api.problems import validation_problem
 from app.api.v1.openai.parameters import UnsupportedParameter, refuse_message_fields, refuse_parameters
+from app.api.v1.queries.evidence import Citation
 from app.api.v1.queries.routing_schemas import AddedTermRead, RoutingRead
-from app.api.v1.queries.schemas import Citation, Usage
+from app.api.v1.queries.schemas import Usage
 from app.domain.answering.prompt import Conversation
 from app.domain.answering.service import Wish
 from app.providers.contract import ChatMessage, Sampling

@@ -8,9 +8,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.fields import Body, Prose
 from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
+from app.api.v1.queries.evidence import Citation, EntityFound, Evidence, PassageFound, RelationFound
+from app.api.v1.queries.filters import FilterGiven
 from app.api.v1.queries.routing_schemas import ROUTING_EXAMPLE, AddedTermRead, RoutingRead
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
+from app.domain.queries.filters import NOT_FILTERED
 from app.domain.queries.planning import Expand, Question
 from app.domain.queries.service import Answer
 from app.domain.workspaces.settings import Line
@@ -45,6 +48,7 @@ class Query(Body):
                 {"query": "How often are the seals of press 4 replaced?"},
                 {"query": "Who supplies the seals?", "mode": "mix", "top_k": 20, "max_total_tokens": 8000},
                 {"query": "Who supplies the seals?", "mode": "lazy-fast", "relevance_budget": 12, "seed_k": 6},
+                {"query": "Who supplies the seals?", "filter": {"languages": ["en", "de"]}},
                 {"query": "Who supplies the seals?", "mode": "local", "keywords": {"low": ["press 4", "seal"]}},
             ]
         }
@@ -78,6 +82,7 @@ class Query(Body):
     rerank: bool | None = Field(
         default=None, description="Whether the workspace's `rerank_model` orders the passages; null: where it has one."
     )
+    filter: FilterGiven | None = Field(default=None, description="Which documents evidence may come from.")
 
     timeout_ms: int | None = Field(
         default=None, ge=10, le=600_000, description="Legs that are not done in time are left out; none done: 504."
@@ -107,99 +112,9 @@ class Query(Body):
             steering = keywords
         budgets = {field.name: getattr(self, field.name) for field in fields(LazyBudgets)}
         given = {name: getattr(self, name) for name in Query.model_fields if name not in budgets}
-        return Question(**{**given, "keywords": steering, "budgets": LazyBudgets(**budgets)})
-
-
-class SourceRead(BaseModel):
-    """Which leg of the search found it, at which rank and with which score."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    leg: str
-    rank: int
-    score: float | None
-
-
-class PassageFound(BaseModel):
-    """A passage: whole sentences of a document."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    passage_id: int
-    document_id: UUID
-    version_id: UUID
-    title: str
-    filename: str
-    ordinal: int
-    text: str
-    page_start: int | None
-    page_end: int | None
-    char_start: int
-    char_end: int
-    heading_path: tuple[str, ...]
-    score: float
-    is_partial: bool
-    sources: tuple[SourceRead, ...]
-
-
-class EntityFound(BaseModel):
-    """An entity of the graph, and the documents that speak of it."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    name: str
-    type: str
-    description: str
-    document_ids: tuple[UUID, ...]
-    is_partial: bool
-    sources: tuple[SourceRead, ...]
-
-
-class RelationFound(BaseModel):
-    """A relation between two entities, and the documents that speak of it."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    source: str
-    target: str
-    description: str
-    keywords: str
-    weight: float
-    document_ids: tuple[UUID, ...]
-    is_partial: bool
-    sources: tuple[SourceRead, ...]
-
-
-class Evidence(BaseModel):
-    """All that was found, best first, whether it fitted into the context or not."""
-
-    passages: list[PassageFound]
-    entities: list[EntityFound]
-    relations: list[RelationFound]
-
-
-class Citation(BaseModel):
-    """What a mark such as [1] in the context stands for; characters are positions in the document's text."""
-
-    number: int
-    passage_id: int
-    document_id: UUID
-    version_id: UUID
-    title: str
-    filename: str
-    page_start: int | None
-    page_end: int | None
-    char_start: int
-    char_end: int
-    heading_path: list[str]
-    is_partial: bool = Field(description="The graph lacks a part of this document.")
-    link: str = Field(description="The passage with its surroundings.")
-
-    @classmethod
-    def of(cls, number: int, passage: PassageEvidence, workspace_id: WorkspaceId) -> Self:
-        plain = {name: getattr(passage, name) for name in cls.model_fields if hasattr(passage, name)}
-        link = f"/v1/workspaces/{workspace_id}/passages/{passage.passage_id}"
-        return cls.model_validate({**plain, "number": number, "heading_path": list(passage.heading_path), "link": link})
+        narrowed = NOT_FILTERED if self.filter is None else self.filter.question_filter()
+        steered = {"keywords": steering, "budgets": LazyBudgets(**budgets), "filter": narrowed}
+        return Question(**{**given, **steered})
 
 
 class Usage(BaseModel):
@@ -239,6 +154,10 @@ class QueryAnswer(BaseModel):
     context_tokens: int
     citations: list[Citation] = Field(description="In the order of their marks in the context.")
     evidence: Evidence
+    withheld: dict[str, int] = Field(
+        description="Pieces of evidence that were found and may not be used now, by reason: `deleting`, `purging`,"
+        " `replaced`, `partial` or `not_ready`."
+    )
     timings_ms: dict[str, float] = Field(description="Milliseconds by stage; `total` is all of it.")
     usage: Usage
     missing_legs: list[str] = Field(description="Legs of the search that were not done within `timeout_ms`.")
@@ -259,11 +178,8 @@ class QueryAnswer(BaseModel):
                 Citation.of(number, passage, workspace_id)
                 for number, passage in enumerate(answer.context.cited, start=1)
             ],
-            evidence=Evidence(
-                passages=[PassageFound.model_validate(passage) for passage in result.passages],
-                entities=[EntityFound.model_validate(entity) for entity in result.entities],
-                relations=[RelationFound.model_validate(relation) for relation in result.relations],
-            ),
+            evidence=Evidence.of(result, workspace_id),
+            withheld=dict(result.withheld),
             timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
             usage=Usage.of(answer.usage, answer.cost, answer.statements),
             missing_legs=list(answer.missing_legs),
@@ -289,10 +205,22 @@ _PASSAGE = PassageEvidence(
     sources=(Source("bm25", 1, 7.4), Source("vectors", 2, 0.71)),
 )
 _ENTITY = EntityEvidence(
-    "Press 4", "Machine", "A hydraulic press in hall B.", (UUID(DOCUMENT_ID),), (Source("graph", 1),)
+    "Press 4",
+    "Machine",
+    "A hydraulic press in hall B.",
+    (UUID(DOCUMENT_ID),),
+    (Source("entities", 1, 0.83),),
+    score=0.0164,
 )
 _RELATION = RelationEvidence(
-    "Press 4", "Seal", "The seals of press 4 wear out.", "wear", 1.0, (UUID(DOCUMENT_ID),), (Source("graph", 1),)
+    "Press 4",
+    "Seal",
+    "The seals of press 4 wear out.",
+    "wear",
+    1.0,
+    (UUID(DOCUMENT_ID),),
+    (Source("relations", 1, 0.71),),
+    score=0.0164,
 )
 QueryAnswer.model_config["json_schema_extra"] = {
     "examples": [
@@ -308,9 +236,10 @@ QueryAnswer.model_config["json_schema_extra"] = {
             "citations": [Citation.of(1, _PASSAGE, WorkspaceId(UUID(WORKSPACE_ID))).model_dump(mode="json")],
             "evidence": {
                 "passages": [PassageFound.model_validate(_PASSAGE).model_dump(mode="json")],
-                "entities": [EntityFound.model_validate(_ENTITY).model_dump(mode="json")],
-                "relations": [RelationFound.model_validate(_RELATION).model_dump(mode="json")],
+                "entities": [EntityFound.of(_ENTITY, WorkspaceId(UUID(WORKSPACE_ID))).model_dump(mode="json")],
+                "relations": [RelationFound.of(_RELATION, WorkspaceId(UUID(WORKSPACE_ID))).model_dump(mode="json")],
             },
+            "withheld": {},
             "timings_ms": {"open": 3.1, "keywords": 0.4, "retrieve": 48.0, "render": 1.2, "total": 61.7},
             "usage": {
                 "model_calls": 0,

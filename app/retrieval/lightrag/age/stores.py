@@ -6,6 +6,7 @@ The graph's role sees nothing but the graph, so what one statement joins in the 
 import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
 from app.providers.contract import Vectors
 from app.retrieval.contract import WorkspaceRef
@@ -17,16 +18,20 @@ from app.retrieval.lightrag.graph_reads_store import GraphReads
 from app.retrieval.lightrag.graph_store import MANUAL, SEPARATOR, GraphStore, Remaining
 from app.retrieval.lightrag.pool import EngineDatabase
 from app.retrieval.lightrag.reads import Reads
-from app.retrieval.lightrag.search_store import GraphReader, Row
+from app.retrieval.lightrag.search_store import (
+    NEAREST_NAMES,
+    NEAREST_PAIRS,
+    NEAREST_SPOKEN_NAMES,
+    NEAREST_SPOKEN_PAIRS,
+    SPOKEN_PAIRS,
+    GraphReader,
+    Row,
+)
 from app.retrieval.lightrag.support_store import MAX_RELATIONS, TRUSTED, SupportStore
 
 NODES, EDGES = "age_nodes", "age_edges"
 
-_NEAREST_NAMES = """
-SELECT entity_name FROM lightrag_vdb_entity_{suffix} WHERE workspace = $1 ORDER BY content_vector <=> $2 LIMIT $3"""
-_NEAREST_PAIRS = """
-SELECT source_id, target_id FROM lightrag_vdb_relation_{suffix}
- WHERE workspace = $1 ORDER BY content_vector <=> $2 LIMIT $3"""
+_SPOKEN_PAIRS = SPOKEN_PAIRS.format(tenant="$1", versions="$2")
 
 _NAMES = f"""
 SELECT t.id AS name FROM lightrag_entity_chunks t
@@ -42,20 +47,24 @@ SELECT t.id AS name FROM lightrag_entity_chunks t
 class AgeReader(GraphReader):
     """What a search reads."""
 
-    def __init__(self, database: Reads, ref: WorkspaceRef, suffix: str) -> None:
-        super().__init__(database, ref, suffix)
+    def __init__(
+        self, database: Reads, ref: WorkspaceRef, suffix: str, *, allowed: Collection[UUID] | None = None
+    ) -> None:
+        super().__init__(database, ref, suffix, allowed=allowed)
         self._graph = AgeGraph(database, ref)
 
     async def nearest_entities(self, vector: Vectors, limit: int) -> list[Row]:
-        names = [row["entity_name"] for row in await self._nearest(_NEAREST_NAMES, vector, limit)]
-        return await self.entities(names)
+        near = await self._nearest(NEAREST_SPOKEN_NAMES if self.is_narrowed else NEAREST_NAMES, vector, limit)
+        scores = {row["entity_name"]: 1 - row["distance"] for row in near}
+        return [row | {"score": scores[row["entity_name"]]} for row in await self.entities(list(scores))]
 
     async def nearest_relations(self, vector: Vectors, limit: int) -> list[Row]:
-        pairs = [(row["source_id"], row["target_id"]) for row in await self._nearest(_NEAREST_PAIRS, vector, limit)]
+        near = await self._nearest(NEAREST_SPOKEN_PAIRS if self.is_narrowed else NEAREST_PAIRS, vector, limit)
+        pairs = {(row["source_id"], row["target_id"]): 1 - row["distance"] for row in near}
         found = await reading.edges(self._graph, pairs)
         # The ends as the vector's row has them: entities are found in their order.
         known = [(pair, found[canonical(*pair)]) for pair in pairs if canonical(*pair) in found]
-        return [row | {"src_id": source, "tgt_id": target} for (source, target), row in known]
+        return [row | {"src_id": pair[0], "tgt_id": pair[1], "score": pairs[pair]} for pair, row in known]
 
     async def entities(self, names: Sequence[str]) -> list[Row]:
         found = await reading.nodes(self._graph, names) if names else {}
@@ -65,6 +74,9 @@ class AgeReader(GraphReader):
         if not names:
             return []
         touching = await reading.around(self._graph, names)
+        if self._allowed is not None:
+            spoken = {tuple(row) for row in await self._database.fetch(_SPOKEN_PAIRS, *self._allowed)}
+            touching = {pair: weight for pair, weight in touching.items() if pair in spoken}
         degrees = await reading.degrees(self._graph, sorted({end for pair in touching for end in pair}))
         places = {name: place for place, name in reversed(list(enumerate(names)))}
 
@@ -83,8 +95,15 @@ class AgeReader(GraphReader):
 class AgeSupportStore(SupportStore):
     """What is read about entities and relations to tell who stands behind them."""
 
-    def __init__(self, database: Reads, ref: WorkspaceRef, *, include_partial: bool = False) -> None:
-        super().__init__(database, ref, include_partial=include_partial)
+    def __init__(
+        self,
+        database: Reads,
+        ref: WorkspaceRef,
+        *,
+        include_partial: bool = False,
+        allowed: Collection[UUID] | None = None,
+    ) -> None:
+        super().__init__(database, ref, include_partial=include_partial, allowed=allowed)
         self._graph = AgeGraph(database, ref)
 
     async def entities(self, *, prefix: str | None, after: str | None, limit: int) -> Sequence[Any]:

@@ -78,7 +78,7 @@ class EntityWalking(EntityBrowsing):
                 side, facing = (one, other) if len(one.border) <= len(other.border) else (other, one)
                 pairs = await reads.pairs_around(side.border, total=left)
                 left -= len(pairs)
-                trusted = (await support.support((), [relation_key(*pair) for pair in pairs]))[1]
+                trusted = (await support.support((), [relation_key(*pair) for pair in pairs])).relations
                 side.step(pair for pair in pairs if relation_key(*pair) in trusted)
                 # Full rings from both ends: where they meet first the ways are shortest.
                 meeting = [name for name in side.border if name in facing.before]
