@@ -37,6 +37,7 @@ from app.domain.ingestion.runner import JobRunner
 from app.domain.ingestion.sweeper import Sweeper
 from app.domain.limits.rates import RequestRates
 from app.domain.models.service import ModelProfiles
+from app.domain.queries.explaining import QueryExplainer
 from app.domain.queries.reranking import Reranking
 from app.domain.queries.service import QueryService
 from app.domain.retention.service import Retention
@@ -81,6 +82,9 @@ class Container:
 
     def queries(self) -> QueryService:
         return QueryService(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
+
+    def explainer(self) -> QueryExplainer:
+        return QueryExplainer(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities)

@@ -26,6 +26,7 @@ from app.api.v1.events.webhooks import router as webhooks
 from app.api.v1.keys.router import router as keys
 from app.api.v1.openai.router import router as openai
 from app.api.v1.queries.comparing import router as comparing
+from app.api.v1.queries.explaining import router as explaining
 from app.api.v1.queries.log import router as query_log
 from app.api.v1.queries.router import router as queries
 from app.api.v1.usage.router import router as usage
@@ -48,6 +49,7 @@ RESOURCES = (
     history,
     passages,
     queries,
+    explaining,
     comparing,
     query_log,
     concepts,

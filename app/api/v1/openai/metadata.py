@@ -41,10 +41,10 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
             passages=size.passages,
             concepts=size.concepts,
             memberships=size.memberships,
-            llm_calls=result.details["llm_index_calls"],
+            llm_calls=result.details.get("llm_index_calls", 0),
         )
-        described.relevance_tests = result.details["relevance_tests"]
-        described.budgets = result.details["budgets"]
+        described.relevance_tests = result.details.get("relevance_tests", 0)
+        described.budgets = result.details.get("budgets")
     return described
 
 
