@@ -33,7 +33,7 @@ from tests.docs.pages import FENCE, column, guides, page, tables
 OPENAPI = create_app().openapi()
 CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 # Kinds that errors of ours are derived from, and the name of all parse failures together: none is ever sent.
-ABSTRACT = {"not_found", "limit_exceeded", "parse_failed", "upstream_refused"}
+ABSTRACT = {"not_found", "limit_exceeded", "parse_failed", "timed_out", "upstream_refused"}
 LEVELS = {"debug", "info", "warning", "error"}
 # Functions of ingestion that write a code into a row.
 WRITES_CODE = {"_failed", "fail_pending_chunks", "_settle_failure", "keep_out"}
@@ -188,7 +188,7 @@ def events() -> set[str]:
 
 
 def test_every_reason_of_the_history_is_explained() -> None:
-    assert [row["reason"] for row in rows(page("api.md"), "reason")] == list(REASONS)
+    assert [row["reason"] for row in rows(page("api.md"), "reason", "what happened")] == list(REASONS)
 
 
 def test_every_event_of_the_log_is_explained() -> None:
