@@ -266,7 +266,7 @@ async def test_auto_may_be_the_default_and_keeps_to_the_workspace_s_settings(
 
 
 @pytest.mark.parametrize(
-    ("settings", "code"),
+    ("changed", "code"),
     [
         ({"auto_modes": ["best"]}, "validation_error"),
         ({"auto_overrides": {"riddle": "lazy"}}, "validation_error"),
@@ -276,7 +276,7 @@ async def test_auto_may_be_the_default_and_keeps_to_the_workspace_s_settings(
     ],
 )
 async def test_settings_that_leave_auto_nothing_are_refused(
-    client: httpx.AsyncClient, url: str, settings: dict[str, Any], code: str
+    client: httpx.AsyncClient, url: str, changed: dict[str, Any], code: str
 ) -> None:
-    response = await client.patch(url, json={"settings": settings})
+    response = await client.patch(url, json={"settings": changed})
     assert (response.status_code, response.json()["code"]) == (422, code), response.text

@@ -199,7 +199,7 @@ async def search_terms(
     return LexicalResult(
         hits=found.hits,
         withheld=found.withheld,
-        coverage=held[found.hits[0].passage_id] / mass if found.hits else 0.0,
+        coverage=held[found.hits[0].passage_id] / mass if found.hits and mass else 0.0,
         corpus_passages=head.corpus,
         corpus_terms=head.terms,
         idf=idf,
