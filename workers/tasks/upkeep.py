@@ -1,6 +1,8 @@
 """What beat asks for, by name. What is away now will be there the next time."""
 
-from collections.abc import Callable, Coroutine, Mapping
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -26,14 +28,44 @@ UPKEEP: Mapping[str, Callable[[Worker], Coroutine[Any, Any, object]]] = {
 }
 
 
+class Turns:
+    """Which of them run in this process: each once at a time, and never in all of its slots. Their queue comes first, so where they
+    take longer than the time between two of them, as on a busy machine, they would leave no slot for documents."""
+
+    def __init__(self, slots: int) -> None:
+        self._most = max(1, slots - 1)
+        self._running: set[str] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, task: str) -> Iterator[bool]:
+        """Whether it is the task's turn; if not, another one is due soon."""
+        with self._lock:
+            is_free = task not in self._running and len(self._running) < self._most
+            if is_free:
+                self._running.add(task)
+        try:
+            yield is_free
+        finally:
+            if is_free:
+                with self._lock:
+                    self._running.discard(task)
+
+
+_turns = Turns(settings.worker_concurrency)
+
+
 def keep_up(task: Task) -> None:
     """The body of them all."""
     outcome = "done"
-    try:
-        runtime.current(settings).run(UPKEEP[task.name])
-    except* (*CONNECTION_ERRORS, RedisError, Unavailable) as errors:
-        outcome = "skipped"
-        logger.warning("upkeep_skipped", task=task.name, error_type=type(errors.exceptions[0]).__name__)
+    with _turns.of(task.name) as is_free:
+        if not is_free:
+            return
+        try:
+            runtime.current(settings).run(UPKEEP[task.name])
+        except* (*CONNECTION_ERRORS, RedisError, Unavailable) as errors:
+            outcome = "skipped"
+            logger.warning("upkeep_skipped", task=task.name, error_type=type(errors.exceptions[0]).__name__)
     UPKEEP_RUNS.labels(task.name, outcome).inc()
 
 

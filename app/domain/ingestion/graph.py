@@ -152,7 +152,7 @@ class GraphIndexer:
             has_others = await repository.has_other_versions(facts)
             if has_others:
                 displaced = await repository.find_displaced(facts, "graph", is_partial=bool(extraction.failed))
-                replaces.extend([displaced] if displaced is not None else [])
+                replaces[:] = [displaced] if displaced is not None else []
             await repository.note_outcomes(facts.version_id, extraction.unwritten)
             await IndexStates(session).begin_merge(claim, chunks=extraction.counts, stage_ms=timer.stage_ms)
             # Extraction is most of it: a crash from here on loses nothing of that.
