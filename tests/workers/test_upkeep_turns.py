@@ -1,6 +1,6 @@
 """What beat asks for leaves slots to documents, however long it takes."""
 
-from workers.tasks.upkeep import Turns
+from workers.turns import Turns
 
 
 def test_each_task_runs_once_at_a_time_and_never_in_the_last_slot() -> None:

@@ -1,8 +1,6 @@
 """What beat asks for, by name. What is away now will be there the next time."""
 
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import structlog
@@ -16,6 +14,7 @@ from app.metrics import UPKEEP_RUNS
 from workers import runtime
 from workers.celery_app import app, settings
 from workers.schedule import EXPIRE, SEND_WEBHOOKS, SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
+from workers.turns import Turns
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -26,30 +25,6 @@ UPKEEP: Mapping[str, Callable[[Worker], Coroutine[Any, Any, object]]] = {
     EXPIRE: lambda worker: worker.retention.run(),
     SEND_WEBHOOKS: lambda worker: worker.webhooks.run(),
 }
-
-
-class Turns:
-    """Which of them run in this process: each once at a time, and never in all of its slots. Their queue comes first, so where they
-    take longer than the time between two of them, as on a busy machine, they would leave no slot for documents."""
-
-    def __init__(self, slots: int) -> None:
-        self._most = max(1, slots - 1)
-        self._running: set[str] = set()
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def of(self, task: str) -> Iterator[bool]:
-        """Whether it is the task's turn; if not, another one is due soon."""
-        with self._lock:
-            is_free = task not in self._running and len(self._running) < self._most
-            if is_free:
-                self._running.add(task)
-        try:
-            yield is_free
-        finally:
-            if is_free:
-                with self._lock:
-                    self._running.discard(task)
 
 
 _turns = Turns(settings.worker_concurrency)
