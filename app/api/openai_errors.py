@@ -21,7 +21,7 @@ class OpenAIErrorDetail(BaseModel):
     message: str
     type: str
     code: str
-    param: str | None = Field(description="The field of the request that is meant.")
+    param: str | None = Field(default=None, description="The field of the request that is meant.")
     request_id: str
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from app.api.deps import Access, OperatorAccess
 from app.api.idempotency import HEADER, READS_ONLY
+from app.api.openai_errors import PATHS as OPENAI_PATHS
 from app.api.problems import MEDIA_TYPE, BadRequest, Problem, public_problems
 from app.domain.idempotency.errors import IdempotencyInProgress, IdempotencyKeyReused
 from app.domain.secret_box import SecretUnreadable
@@ -34,6 +35,10 @@ def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access | Oper
                 operation["x-required-role"] = asked.label
                 if method == "POST" and isinstance(asked, Access) and not READS_ONLY.items() <= operation.items():
                     _add_idempotency(operation)
+            for path in (path for path in schema["paths"] if path.startswith(OPENAI_PATHS)):
+                for operation in schema["paths"][path].values():
+                    # FastAPI adds it wherever something can be invalid; there it is a 400.
+                    operation["responses"].pop("422", None)
             for operation in _operations_with_body(schema):
                 operation["responses"].setdefault("400", public_problems(BadRequest)[400])
             app.openapi_schema = schema

@@ -17,6 +17,8 @@ Found = TypeVar("Found")
 Other = TypeVar("Other")
 # Of the time limit for the legs; the rest is for loading, ordering and rendering what they found.
 LEGS_SHARE: Final = 0.8
+# Of what is left for the legs, for one that waits for a model.
+MODELS_SHARE: Final = 0.5
 
 
 @dataclass
@@ -43,6 +45,10 @@ class Deadline:
             self.missing.append(leg)
         if leg in self.done:
             self.done.remove(leg)
+
+    def end(self, leg: str) -> None:
+        if leg not in (*self.done, *self.missing):
+            self.done.append(leg)
 
 
 _deadline: ContextVar[Deadline | None] = ContextVar("query_deadline", default=None)
@@ -84,7 +90,7 @@ async def leg(
     """What `work` finds, or `otherwise` when the time for legs is over, which is noted under `name`.
 
     With `session` the leg's statements are ended by the server and its transaction goes on; without, `work` is cancelled
-    and must not leave a connection that others still use.
+    and waited for, for it may use a connection.
     """
     deadline = _deadline.get()
     if deadline is None:
@@ -101,6 +107,26 @@ async def leg(
     except (StatementTimedOut, TimeoutError):
         deadline.give_up(name)
         return otherwise
-    if name not in (*deadline.done, *deadline.missing):
-        deadline.done.append(name)
+    deadline.end(name)
     return found
+
+
+async def asked(name: str, work: Callable[[], Awaitable[Found]], otherwise: Other) -> Found | Other:
+    """As `leg`, for what waits for a model and holds no connection: it has half of the time for legs, for others come
+    after it, and a call that does not end when it is cancelled is waited for no longer."""
+    deadline = _deadline.get()
+    if deadline is None:
+        return await work()
+    task = asyncio.ensure_future(work())
+    try:
+        done, _ = await asyncio.wait({task}, timeout=deadline.left_for_legs * MODELS_SHARE)
+        if not done:
+            task.cancel()
+            # What was asked is booked when it ends.
+            await asyncio.wait({task}, timeout=deadline.left_for_legs * (1 - LEGS_SHARE))
+            deadline.give_up(name)
+            return otherwise
+        deadline.end(name)
+        return task.result()
+    finally:
+        task.cancel()

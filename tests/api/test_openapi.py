@@ -7,6 +7,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
+from app.api.openai_errors import PATHS
 from app.api.problems import MEDIA_TYPE
 from app.main import create_app
 
@@ -37,6 +38,11 @@ def examples_of(media: dict[str, Any]) -> list[Any]:
     name = media["schema"].get("$ref", "").rpartition("/")[2]
     within = DOCUMENT["components"]["schemas"][name].get("examples", []) if name else []
     return beside + within
+
+
+def media_type(path: str) -> str:
+    """Of refusals."""
+    return "application/json" if path.startswith(PATHS) else MEDIA_TYPE
 
 
 def answers(operation: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -74,11 +80,14 @@ def test_its_refusals_are_problems_with_codes(name: str) -> None:
     path = name.partition(" ")[2]
     refusals = {status: answer for status, answer in answers(operation) if status >= 400}
     for status, answer in refusals.items():
-        assert set(answer["content"]) == {MEDIA_TYPE}, status
-        examples = answer["content"][MEDIA_TYPE]["examples"]
-        for code, example in examples.items():
-            assert (example["value"]["code"], example["value"]["status"]) == (code, status)
-            Draft202012Validator(resolved(answer["content"][MEDIA_TYPE]["schema"])).validate(example["value"])
+        assert set(answer["content"]) == {media_type(path)}, status
+        content = answer["content"][media_type(path)]
+        for code, example in content["examples"].items():
+            if path.startswith(PATHS):
+                assert example["value"]["error"]["code"] == code
+            else:
+                assert (example["value"]["code"], example["value"]["status"]) == (code, status)
+            Draft202012Validator(resolved(content["schema"])).validate(example["value"])
     if path.startswith("/v1/admin/"):
         assert {401, 422, 500, 503} <= set(refusals)
         assert operation["security"] == [{"OperatorSecret": []}]
@@ -86,7 +95,7 @@ def test_its_refusals_are_problems_with_codes(name: str) -> None:
         assert {401, 500, 503} <= set(refusals)
         assert operation["security"] == [{"MetricsToken": []}]
     elif path not in PUBLIC:
-        assert {401, 403, 422, 500, 503} <= set(refusals)
+        assert {401, 403, 400 if path.startswith(PATHS) else 422, 500, 503} <= set(refusals)
         assert operation["security"] == [{"ApiKey": []}]
     if "{" in path and not name.startswith("PUT /v1/admin/plans"):
         assert 404 in refusals
@@ -94,9 +103,9 @@ def test_its_refusals_are_problems_with_codes(name: str) -> None:
 
 @every_operation
 def test_what_the_group_refuses_is_told_beside_what_the_route_refuses(name: str) -> None:
-    operation = OPERATIONS[name]
+    operation, kind = OPERATIONS[name], media_type(name.partition(" ")[2])
     if "403" in operation["responses"]:
-        assert "tenant_suspended" in operation["responses"]["403"]["content"][MEDIA_TYPE]["examples"]
+        assert "tenant_suspended" in operation["responses"]["403"]["content"][kind]["examples"]
     if "422" in operation["responses"]:
         assert "validation_error" in operation["responses"]["422"]["content"][MEDIA_TYPE]["examples"]
 

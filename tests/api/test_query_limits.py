@@ -25,7 +25,7 @@ async def url(
     index: Index,
 ) -> str:  # fmt: skip
     """A workspace with the graph whose embedding model is the stub, with one document."""
-    model = await register_stub(stub_llm, owner_database, settings, role="embedding", dimension=64)
+    model = await register_stub(stub_llm, owner_database, settings, role="embedding", dimension=384)
     body = {"name": "Timed", "engines": ["lazy", "graph"], "embedding_model": model}
     workspace_id = WorkspaceId((await client.post("/v1/workspaces", json=body)).json()["id"])
     await index(tenancy, await upload_text(client, workspace_id, TEXT, title="Supply"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import text
@@ -9,7 +10,7 @@ from sqlalchemy import text
 from app.db.counting import counting_statements
 from app.db.session import Database
 from app.domain.queries.deadlines import QueryDeadline, answered_within, missing_legs
-from app.retrieval.deadline import is_cut, leg, time_left, within
+from app.retrieval.deadline import asked, is_cut, leg, time_left, within
 from tests.factories import Tenancy
 
 
@@ -37,13 +38,32 @@ async def test_a_leg_is_whole_or_missing() -> None:
     assert not is_cut()
 
 
+async def test_a_model_has_half_of_the_time_even_if_its_call_does_not_end() -> None:
+    async def deaf() -> str:
+        while not finished.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+        ended.set()
+        return "late"
+
+    finished, ended = asyncio.Event(), asyncio.Event()
+    with within(0.6) as deadline:
+        assert deadline is not None
+        assert await asked("vectors", deaf, "none") == "none"
+        assert deadline.left_for_legs > 0
+        assert await leg("bm25", quick, "") == "found"
+        assert (deadline.done, deadline.missing) == (["bm25"], ["vectors"])
+    finished.set()
+    await ended.wait()
+
+
 async def test_an_answer_without_any_leg_is_none() -> None:
     with pytest.raises(QueryDeadline):
         async with answered_within(50):
             await slow()
-    async with answered_within(50) as deadline:
+    with within(0.1) as deadline:
+        await asked("expand", quick, None)
         await leg("vectors", slow, None)
-        await leg("expand", quick, None)
     with pytest.raises(QueryDeadline):
         missing_legs(deadline)
     async with answered_within(None) as deadline:

@@ -27,7 +27,7 @@ from app.providers.contract import EmbeddingModel, ModelProfile, RerankModel
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
 from app.retrieval.contract import MODES, EngineWorkspace, Search, SearchRequest, SearchResult
-from app.retrieval.deadline import leg
+from app.retrieval.deadline import asked
 from app.retrieval.registry import SearchRegistry
 from app.retrieval.routing import AUTO, Routing
 from app.text.tokens import count_again
@@ -113,7 +113,7 @@ class QueryService:
         cost = None
         with meter_usage() as meter:
             try:
-                expansion = await leg("expand", lambda: expand(self._concepts, workspace, plan), Expansion())
+                expansion = await asked("expand", lambda: expand(self._concepts, workspace, plan), Expansion())
                 expanded = time.perf_counter()
                 found = await self._find(search, workspace, plan.request(expansion.terms), reranker)
             finally:

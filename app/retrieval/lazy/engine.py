@@ -14,7 +14,7 @@ from app.providers.contract import Vectors
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.concepts import MAX_NODES, ConceptGraph
 from app.retrieval.contract import EngineWorkspace, PassageEvidence, SearchRequest, SearchResult, WorkspaceRef
-from app.retrieval.deadline import leg
+from app.retrieval.deadline import asked, leg
 from app.retrieval.filters import NO_FILTER, EvidenceFilter
 from app.retrieval.lazy.budgets import flavour_of
 from app.retrieval.lazy.cache import SearchCache, evidence_bytes, evidence_key, postings_through
@@ -120,7 +120,7 @@ class LazySearch:
     ) -> SearchResult:
         clock = Stopwatch()
         with clock.stage("embedding"):
-            query = await leg("vectors", lambda: _embedded(workspace, request.query), None)
+            query = await asked("vectors", lambda: _embedded(workspace, request.query), None)
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
             allowed = await _allowed(session, workspace, request, clock)
             if allowed is not None and not allowed.version_ids:

@@ -29,7 +29,7 @@ from app.retrieval.contract import (
     SearchRequest,
     SearchResult,
 )
-from app.retrieval.deadline import give_up, leg
+from app.retrieval.deadline import asked, give_up, leg
 from app.retrieval.lightrag.alias_store import AliasStore
 from app.retrieval.lightrag.evidence import composed, within_tokens
 from app.retrieval.lightrag.finding import Found, Probes, Wanted, find
@@ -94,7 +94,7 @@ class GraphSearch:
             with stages.measure("keywords"):
                 keywords = await self._keywords(workspace, request, notes)
             with stages.measure("retrieve"):
-                probes = await leg("vectors", lambda: _probes(workspace, request, keywords), None)
+                probes = await asked("vectors", lambda: _probes(workspace, request, keywords), None)
             async with self._view(workspace, request) as view:
                 judged = await view.retrieve(probes, stages, notes)
                 with stages.measure("rank"):
@@ -107,8 +107,8 @@ class GraphSearch:
             return Keywords()
         given = request.keywords
         if given == "llm":
-            asked: Keywords = await leg("keywords", lambda: self._asked(workspace, request), Keywords())
-            given = asked
+            found: Keywords = await asked("keywords", lambda: self._asked(workspace, request), Keywords())
+            given = found
             if not (given.high or given.low):
                 notes.append("the model gave no keywords; they were extracted by rules")
         keywords = _filled(given, request.query)

@@ -24,8 +24,8 @@ OF_EVERY_ROUTE: tuple[type[AppError], ...] = (
 
 
 def openai_problems(*errors: type[AppError]) -> dict[int | str, dict[str, Any]]:
-    """One entry a status, one example a code. `default` keeps FastAPI from adding its own 422."""
-    responses: dict[int | str, dict[str, Any]] = {"default": {"model": OpenAIError, "description": "Any other error."}}
+    """One entry a status, one example a code."""
+    responses: dict[int | str, dict[str, Any]] = {}
     for error in (*OF_EVERY_ROUTE, *errors):
         status = openai_status(status_of(error))
         entry = responses.setdefault(

@@ -11,6 +11,7 @@ from app.api.v1.openai.parameters import UnsupportedParameter, refuse_message_fi
 from app.api.v1.queries.evidence import Citation
 from app.api.v1.queries.routing_schemas import AddedTermRead, RoutingRead
 from app.api.v1.queries.schemas import Usage
+from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.domain.answering.prompt import Conversation
 from app.domain.answering.service import Wish
 from app.providers.contract import ChatMessage, Sampling
@@ -136,8 +137,16 @@ def _invalid(field: str, message: str) -> Exception:
     return validation_problem([{"loc": ("body", *field.split(".")), "msg": message, "type": "value_error"}])
 
 
+_MODEL: dict[str, Any] = {
+    "id": MODEL_EXAMPLE, "object": "model", "created": 1796040000, "owned_by": "trellis", "name": "Handbooks (lazy-wide)",
+    "workspace_id": WORKSPACE_ID, "mode": "lazy-wide", "chat_model": "my-chat",
+}  # fmt: skip
+
+
 class ModelRead(BaseModel):
     """A workspace and a mode, as OpenAI's interface lists models."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_MODEL]})
 
     id: str
     object: Literal["model"] = "model"
@@ -151,6 +160,8 @@ class ModelRead(BaseModel):
 
 class ModelList(BaseModel):
     """All of them; there are no pages in OpenAI's interface."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"object": "list", "data": [_MODEL]}]})
 
     object: Literal["list"] = "list"
     data: list[ModelRead]
@@ -219,6 +230,51 @@ class TrellisRead(BaseModel):
 
 class ChatCompletion(BaseModel):
     """An answer. `citations` says what its marks `[1]`, `[2]` stand for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "chatcmpl-6a2f0c0e2d0e4f578f0c5f4f8c0f6f01",
+                    "object": "chat.completion",
+                    "created": 1796040000,
+                    "model": MODEL_EXAMPLE,
+                    "choices": [
+                        {
+                            "index": 0,
+                            "message": {"role": "assistant", "content": "Every 2,000 hours [1].", "refusal": None},
+                            "logprobs": None,
+                            "finish_reason": "stop",
+                        }
+                    ],
+                    "usage": {"prompt_tokens": 412, "completion_tokens": 9, "total_tokens": 421},
+                    "citations": [],
+                    "trellis": {
+                        "query_id": "6a2f0c0e-2d0e-4f57-8f0c-5f4f8c0f6f01",
+                        "workspace_id": WORKSPACE_ID,
+                        "mode": "lazy-wide",
+                        "routing": None,
+                        "added_terms": [],
+                        "chat_model": "my-chat",
+                        "is_extractive": False,
+                        "timings_ms": {"terms": 4.1, "graph": 9.8, "answer": 802.0, "total": 831.5},
+                        "usage": {
+                            "model_calls": 1, "embedding_calls": 1, "rerank_calls": 0, "tokens_in": 426, "tokens_out": 9,
+                            "estimated_calls": 0, "sql_statements": 14, "cost": None,
+                        },
+                        "missing_legs": [],
+                        "withheld": 0,
+                        "notes": [],
+                        "experimental": True,
+                        "cache": {"hit": False, "namespace": "w_1f0f8f5a3c444d6e9a590a6c1f4b2d11", "corpus_version": 12},
+                        "index": {"ms": 21.4, "passages": 214, "concepts": 1804, "memberships": 5210, "llm_calls": 0},
+                        "relevance_tests": 96,
+                        "budgets": {"seed_k": {"limit": 12, "used": 12}},
+                    },
+                }
+            ]
+        }
+    )  # fmt: skip
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
