@@ -142,6 +142,8 @@ async def test_a_spent_budget_pauses_work_and_refuses_questions(
     assert (asked.json()["code"], asked.json()["limit"]) == ("quota_exceeded", "model_tokens_per_month")
     assert asked.json()["used"] == 100
     assert asked.json()["resets_at"].endswith("-01T00:00:00Z")
+    drawn = await client.get(f"/v1/workspaces/{workspace_id}/concepts/graph", params={"query": "What?"})
+    assert (drawn.status_code, drawn.json()["code"]) == (403, "quota_exceeded")
     # Offline models cost nothing.
     free = await upload_text(client, offline_id, "A document that costs nothing.")
     assert await worker.jobs.choose(job_of(tenancy, paused)) == job_of(tenancy, free)

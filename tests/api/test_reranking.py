@@ -104,6 +104,17 @@ async def test_whatever_goes_wrong_the_answer_is_the_one_without_it(
     assert again["usage"]["rerank_calls"] == 0
 
 
+async def test_what_a_reranker_refuses_of_one_query_is_no_concern_of_the_next(
+    client: httpx.AsyncClient, reranker: tuple[WorkspaceId, str], stub_llm: StubServer
+) -> None:
+    workspace_id, name = reranker
+    stub_llm.set_faults({"kind": "rerank", "name": "rerank", "status": 400, "times": 1})
+    answer = await ask(client, workspace_id, mode="baseline", top_k=3)
+    assert f"Not reranked: the reranker '{name}' failed (model_rejected)." in answer["notes"]
+    again = await ask(client, workspace_id, mode="baseline", top_k=3)
+    assert again["usage"]["rerank_calls"] == 1
+
+
 async def test_a_workspace_gets_and_loses_its_reranker(
     client: httpx.AsyncClient, reranker: tuple[WorkspaceId, str], tenancy: Tenancy
 ) -> None:

@@ -130,3 +130,10 @@ async def test_statements_are_counted_for_whoever_waits(database: Database, tena
             await asyncio.gather(ask(), ask())
         await ask()
     assert (inner.statements, outer.statements) == (4, 6)
+
+
+async def test_evidence_that_was_remembered_is_an_answer_without_what_orders_it() -> None:
+    async with answered_within(60_000) as deadline:
+        assert deadline is not None
+        deadline.give_up("rerank")
+    assert missing_legs(deadline) == ("rerank",)

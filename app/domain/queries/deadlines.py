@@ -40,7 +40,8 @@ def missing_legs(deadline: Deadline | None) -> tuple[str, ...]:
     """Names of the legs that were given up. Raises QueryDeadline if those were all."""
     if deadline is None:
         return ()
-    if deadline.missing and not set(deadline.done) - BESIDE_THE_SEARCH:
+    # Evidence that was remembered was looked for by no leg, and is there all the same.
+    if set(deadline.missing) - BESIDE_THE_SEARCH and not set(deadline.done) - BESIDE_THE_SEARCH:
         raise _too_late(deadline)
     return tuple(deadline.missing)
 

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from app.errors import AppError, Conflict
-from app.providers.contract import RerankModel
+from app.providers.contract import ModelRejected, RerankModel
 from app.retrieval.budgets import DEFAULT_TOP_K
 from app.retrieval.contract import LAZY_MODES, PassageEvidence, SearchRequest, SearchResult, Source
 from app.retrieval.deadline import give_up, time_left
@@ -71,7 +71,8 @@ class Reranking:
             if isinstance(error, TimeoutError) and left is not None and left < self._timeout_seconds:
                 give_up("rerank")
                 return Reranked(cut, _since(started))
-            self._paused_until[model.profile.id] = self._clock() + PAUSE_SECONDS
+            if not isinstance(error, ModelRejected):  # a refusal is of these texts, and no concern of others
+                self._paused_until[model.profile.id] = self._clock() + PAUSE_SECONDS
             reason = error.reason if isinstance(error, AppError) else "too slow"
             return Reranked(cut, _since(started), f"Not reranked: the reranker '{name}' failed ({reason}).")
         places = {item.index: Source("rerank", rank, item.score) for rank, item in enumerate(ranked, 1)}

@@ -113,7 +113,9 @@ class QueryService:
         cost = None
         with meter_usage() as meter:
             try:
-                expansion = await asked("expand", lambda: expand(self._concepts, workspace, plan), Expansion())
+                expansion = await asked(
+                    "expand", lambda: expand(self._concepts, workspace, plan), Expansion(plan.given_terms)
+                )
                 expanded = time.perf_counter()
                 found = await self._find(search, workspace, plan.request(expansion.terms), reranker)
             finally:
@@ -181,8 +183,10 @@ class QueryService:
         return await self._workspaces.engine_workspace(record)
 
     async def concepts(self, tenant_id: TenantId, workspace_id: WorkspaceId, query: str, nodes: int) -> ConceptGraph:
-        """The concepts around a question. Raises WorkspaceNotFound or WorkspaceDeleting."""
+        """The concepts around a question. Raises WorkspaceNotFound, WorkspaceDeleting or QuotaExceeded."""
         workspace = await self.open(tenant_id, workspace_id)
+        async with self._database.tenant(tenant_id) as session:
+            refuse_spent(await LimitsRepository(session).standing(), workspace.embedding.profile)
         with meter_usage() as meter:
             try:
                 return await self._concepts.neighbourhood(workspace, query, nodes=nodes)

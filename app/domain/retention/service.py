@@ -1,10 +1,12 @@
 """Removes what has been kept for its time, a bounded number of rows a transaction."""
 
+import time
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import structlog
 
-from app.db.session import Database
+from app.db.session import Database, SystemSession
 from app.domain.events.repository import forget_events
 from app.domain.idempotency.repository import forget_expired
 from app.domain.queries.log_repository import forget_queries
@@ -12,6 +14,9 @@ from app.domain.queries.log_repository import forget_queries
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_ROWS = 5000
+# Of one run, so that it does not keep what is due after it; what is left is for the next.
+MAX_SECONDS = 60.0
+Forget = Callable[[SystemSession], Awaitable[int]]
 
 
 class Retention:
@@ -24,12 +29,24 @@ class Retention:
 
     async def run(self) -> int:
         """How many rows were removed; what is left is for the next run."""
-        async with self._database.system() as session:
-            removed = await forget_expired(session, MAX_ROWS)
-        async with self._database.system() as session:
-            removed += await forget_events(session, self._event_age, MAX_ROWS)
-        async with self._database.system() as session:
-            removed += await forget_queries(session, self._query_age, MAX_ROWS)
+        until = time.monotonic() + MAX_SECONDS
+        removed = 0
+        for forget in (
+            lambda session: forget_expired(session, MAX_ROWS),
+            lambda session: forget_events(session, self._event_age, MAX_ROWS),
+            lambda session: forget_queries(session, self._query_age, MAX_ROWS),
+        ):
+            removed += await self._forget_all(forget, until)
         if removed:
             logger.info("expired_rows_removed", rows=removed)
         return removed
+
+    async def _forget_all(self, forget: Forget, until: float) -> int:
+        """Batch by batch, each in a transaction of its own."""
+        removed = 0
+        while True:
+            async with self._database.system() as session:
+                batch = await forget(session)
+            removed += batch
+            if batch < MAX_ROWS or time.monotonic() > until:
+                return removed

@@ -67,9 +67,12 @@ def expected(kind: FieldType) -> str:
 
 
 def _decimal(value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return repr(value)
+    try:
+        return repr(value) if math.isfinite(value) else None
+    except OverflowError:  # an integer that no float comes near
+        return None
 
 
 def _moment(text: str) -> datetime | None:

@@ -66,14 +66,6 @@ SELECT {_ENTITY}, 1 - near.distance AS score
 """  # noqa: S608 - put together from constants
 
 _ENTITIES = f"""
-SELECT {_ENTITY}
-  FROM (SELECT entity_name, content_vector <=> $2 AS distance FROM lightrag_vdb_entity_{{suffix}}
-         WHERE workspace = $1 ORDER BY content_vector <=> $2 LIMIT $3) near
-  JOIN lightrag_graph_nodes n ON n.workspace = $1 AND n.namespace = '{NAMESPACE}' AND n.id = near.entity_name
- ORDER BY near.distance
-"""  # noqa: S608 - put together from constants
-
-_ENTITIES = f"""
 SELECT {_ENTITY} FROM lightrag_graph_nodes n WHERE n.workspace = $1 AND n.namespace = '{NAMESPACE}' AND n.id = ANY ($2)
 """  # noqa: S608 - put together from constants
 

@@ -10,6 +10,7 @@ from app.api.fields import Prose
 from app.api.problems import problems
 from app.api.v1.concepts.schemas import ConceptGraphRead
 from app.api.v1.queries.schemas import not_blank
+from app.domain.limits.errors import QuotaExceeded
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRejected, ModelUnavailable
 from app.retrieval.concepts import MAX_NODES
@@ -22,7 +23,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/concepts", tags=["queri
     "/graph",
     summary="Draw the concepts around a question",
     responses=problems(
-        WorkspaceNotFound, WorkspaceDeleting, ModelRejected, EmbeddingMismatch, ModelUnavailable
+        WorkspaceNotFound, WorkspaceDeleting, QuotaExceeded, ModelRejected, EmbeddingMismatch, ModelUnavailable
     ),
 )  # fmt: skip
 async def concept_graph(
