@@ -47,14 +47,16 @@ async def test_a_model_has_half_of_the_time_even_if_its_call_does_not_end() -> N
         return "late"
 
     finished, ended = asyncio.Event(), asyncio.Event()
-    with within(0.6) as deadline:
-        assert deadline is not None
-        assert await asked("vectors", deaf, "none") == "none"
-        assert deadline.left_for_legs > 0
-        assert await leg("bm25", quick, "") == "found"
-        assert (deadline.done, deadline.missing) == (["bm25"], ["vectors"])
-    finished.set()
-    await ended.wait()
+    try:
+        with within(0.6) as deadline:
+            assert deadline is not None
+            assert await asked("vectors", deaf, "none") == "none"
+            assert deadline.left_for_legs > 0
+            assert await leg("bm25", quick, "") == "found"
+            assert (deadline.done, deadline.missing) == (["bm25"], ["vectors"])
+    finally:
+        finished.set()
+        await ended.wait()
 
 
 async def test_an_answer_without_any_leg_is_none() -> None:
