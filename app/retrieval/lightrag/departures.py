@@ -67,9 +67,15 @@ class Departure:
         if not left:
             return []
         own = await self._store.own(left)
-        left = [name for name in left if name not in own]
-        elsewhere = set(map(entity_key, await _names_in(await self._store.other_answers(left))))
-        return [name for name in left if entity_key(name) not in elsewhere]
+        return await self._said_nowhere_else([name for name in left if name not in own])
+
+    async def _said_nowhere_else(self, names: list[str]) -> list[str]:
+        after: str | None = ""
+        while names and after is not None:
+            answers, after = await self._store.other_answers(names, after)
+            said = set(map(entity_key, await _names_in(answers)))
+            names = [name for name in names if entity_key(name) not in said]
+        return names
 
 
 async def _names_in(answers: Iterable[str]) -> set[str]:
