@@ -49,11 +49,13 @@ SELECT * FROM (
 NEAREST_PAIRS = """
 SELECT source_id, target_id, content_vector <=> $2 AS distance FROM lightrag_vdb_relation_{suffix}
  WHERE workspace = $1 ORDER BY content_vector <=> $2, source_id, target_id LIMIT $3"""
+# Found by LightRAG's ids, which are indexed; two pairs may share one ("ab", "c" and "a", "bc").
 NEAREST_SPOKEN_PAIRS = f"""
 SELECT * FROM (
   SELECT v.source_id, v.target_id, v.content_vector <=> $2 AS distance
     FROM ({SPOKEN_PAIRS.format(tenant="$4", versions="$5")}) spoken
     JOIN lightrag_vdb_relation_{{suffix}} v ON v.workspace = $1
+     AND v.id IN ('rel-' || md5(spoken.one || spoken.other), 'rel-' || md5(spoken.other || spoken.one))
      AND LEAST(v.source_id COLLATE "C", v.target_id COLLATE "C") = spoken.one
      AND GREATEST(v.source_id COLLATE "C", v.target_id COLLATE "C") = spoken.other OFFSET 0
 ) compared ORDER BY distance, source_id, target_id LIMIT $3"""  # noqa: S608 - put together from constants
