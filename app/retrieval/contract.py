@@ -380,8 +380,8 @@ def _digest(*names: str) -> str:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Ranked evidence, best first. `withheld` counts, by reason, the pieces that were found and may not be used; `details`
-    is the engine's own explanation, JSON-able."""
+    """Ranked evidence, best first. `withheld` counts, by reason, the pieces that were found and may not be used, under a
+    filter the documents that meet it and may not; `details` is the engine's own explanation, JSON-able."""
 
     passages: tuple[PassageEvidence, ...]
     entities: tuple[EntityEvidence, ...] = ()

@@ -57,6 +57,8 @@ async def test_what_is_inserted_shows_and_what_is_deleted_does_not_in_the_next_q
         assert told(answer) == [], mode
         assert answer["evidence"]["passages"], mode
         assert list(answer["withheld"]) == ["deleting"], mode
+        answer = await ask(client, workspace_id, mode, filter={"media_types": ["text/plain"]})
+        assert answer["withheld"] == {"deleting": 1}, mode
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,8 @@ async def test_mixed_support_is_told_by_what_may_be_believed_alone(
         assert list(answer["withheld"]) == [reason], mode
         assert any(reason in note for note in answer["notes"])
         assert {found["document_id"] for found in answer["evidence"]["passages"]} == {first["id"]}
+    answer = await ask(client, workspace_id, "mix", filter={"document_ids": [second["id"]]})
+    assert answer["withheld"] == ({} if reason == "not_ready" else {reason: 1})
     for mode in WALKING:
         entities = (await ask(client, workspace_id, mode))["evidence"]["entities"]
         assert {name for entity in entities for name in entity["document_ids"]} == {first["id"]}

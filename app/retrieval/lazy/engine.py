@@ -125,7 +125,13 @@ class LazySearch:
             allowed = await _allowed(session, workspace, request, clock)
             if allowed is not None and not allowed.version_ids:
                 note = await nothing_allowed(session, workspace.ref, request.filter, "lazy")
-                return SearchResult((), stage_ms=clock.stages, notes=(note,), details=unsearched(workspace))
+                return SearchResult(
+                    (),
+                    stage_ms=clock.stages,
+                    notes=(note,),
+                    withheld=allowed.withheld,
+                    details=unsearched(workspace),
+                )
             legs = await _search_legs(session, workspace, request, query, clock, allowed)
             trail, scores = None, legs.fused
             if flavour is not None:
@@ -145,7 +151,7 @@ class LazySearch:
             passages,
             stage_ms=clock.stages,
             notes=() if passages else ("No passage of the workspace matches the question.",),
-            withheld=withheld_of(legs, wanted),
+            withheld=withheld_of(legs, wanted) if allowed is None else allowed.withheld,
             details=explain(legs, trail, [passage.passage_id for passage in passages], workspace.corpus_version),
         )
 

@@ -97,6 +97,7 @@ class GraphSearch:
                 probes = await asked("vectors", lambda: _probes(workspace, request, keywords), None)
             async with self._view(workspace, request) as view:
                 judged = await view.retrieve(probes, stages, notes)
+                judged.withheld = view.withheld_of(judged)
                 with stages.measure("rank"):
                     ranked = await view.rank(judged, probes)
         return _result(request, judged, ranked, keywords, stages, notes)
@@ -193,6 +194,10 @@ class _View:
             if not judged.withheld or _is_enough(self._request, judged) or judged.found == before:
                 break
         return judged
+
+    def withheld_of(self, judged: Judged) -> dict[str, int]:
+        """By reason. A search under a filter never meets what may not be used; documents that meet the filter are told."""
+        return judged.withheld if self._allowed is None else dict(self._allowed.withheld)
 
     async def _find_in_time(self, probes: Probes, wanted: Wanted) -> Found | None:
         return await leg("graph", lambda: self._find(probes, wanted), None)

@@ -6,7 +6,7 @@ others are nearer. What a filter says reaches SQL as parameters; its text is put
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from sqlalchemy import TextClause, text
 from app.db.session import TenantSession
 from app.retrieval.contract import Engine, WorkspaceRef
 from app.retrieval.filters import NO_FILTER, Condition, EvidenceFilter, FieldType, Operator
-from app.retrieval.store.trust import trust_parameters, trusted
+from app.retrieval.store.trust import judged, trust_parameters, trusted
 
 # What a field holds, as its declared type; NULL, which no comparison accepts, where it holds something else: documents
 # may be older than the declaration. {value} is the field's JSON, {text} the same as text.
@@ -40,9 +40,17 @@ _GIVEN: Final[Mapping[FieldType, str]] = {
 }
 _COMPARISONS: Final[Mapping[Operator, str]] = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
+# Documents as their newest version is.
+_NEWEST: Final = """
+  FROM documents d
+  JOIN versions v ON v.tenant_id = d.tenant_id AND v.document_id = d.id
+   AND NOT EXISTS (SELECT 1 FROM versions n WHERE n.tenant_id = v.tenant_id AND n.document_id = v.document_id
+                                              AND n.ordinal > v.ordinal)
+ WHERE d.tenant_id = :tenant_id AND d.workspace_id = :workspace_id"""
+
 _ALLOWED = f"""
 WITH allowed AS MATERIALIZED (
-  SELECT l.tenant_id, l.version_id
+  SELECT l.tenant_id, l.version_id, l.document_id
     FROM live_versions l
     JOIN documents d ON d.tenant_id = l.tenant_id AND d.id = l.document_id
     JOIN versions v ON v.tenant_id = l.tenant_id AND v.id = l.version_id
@@ -51,22 +59,22 @@ WITH allowed AS MATERIALIZED (
          MEETING
 ), passage AS (
   SELECT p.id FROM allowed a JOIN passages p ON p.tenant_id = a.tenant_id AND p.version_id = a.version_id
+), withheld AS (
+  SELECT source.reason, count(*) AS documents
+    FROM (SELECT v.tenant_id, v.id AS version_id {_NEWEST}
+             AND NOT EXISTS (SELECT 1 FROM allowed a WHERE a.document_id = d.id) MEETING OFFSET 0) other
+         {judged("other")}
+   WHERE source.reason <> 'not_ready'
+   GROUP BY source.reason
 )
 SELECT ARRAY(SELECT version_id FROM allowed ORDER BY version_id) AS version_ids,
        (SELECT count(*) FROM passage) AS passage_count,
-       (SELECT '{{' || coalesce(string_agg(CAST(id AS text), ',' ORDER BY id), '') || '}}' FROM passage) AS passages
+       (SELECT '{{' || coalesce(string_agg(CAST(id AS text), ',' ORDER BY id), '') || '}}' FROM passage) AS passages,
+       (SELECT jsonb_object_agg(reason, documents) FROM withheld) AS withheld
 """  # noqa: S608 - put together from constants of ours
 
-# Whether by state or by the filter nothing is allowed: documents as their newest version is.
-_MATCHING = """
-SELECT count(*)
-  FROM documents d
-  JOIN versions v ON v.tenant_id = d.tenant_id AND v.document_id = d.id
-   AND NOT EXISTS (SELECT 1 FROM versions n WHERE n.tenant_id = v.tenant_id AND n.document_id = v.document_id
-                                              AND n.ordinal > v.ordinal)
- WHERE d.tenant_id = :tenant_id AND d.workspace_id = :workspace_id AND d.deleting_at IS NULL
-       MEETING
-"""
+# Whether by state or by the filter nothing is allowed.
+_MATCHING = f"SELECT count(*) {_NEWEST} AND d.deleting_at IS NULL MEETING"
 
 # As a scalar, so that it is read once and not for every row or loop.
 ALLOWED_IDS: Final = "CAST((SELECT CAST(CAST(:allowed AS text) AS bigint[])) AS bigint[])"
@@ -76,11 +84,15 @@ _WITHIN: Final = re.compile(r"WITHIN\(([a-z_.]+)\)")
 
 @dataclass(frozen=True)
 class Allowed:
-    """Trusted versions that meet a filter, and the ids of their passages as a Postgres array, in order."""
+    """Trusted versions that meet a filter, and the ids of their passages as a Postgres array, in order.
+
+    `withheld` counts, by reason, the other documents that meet it and are indexed.
+    """
 
     version_ids: tuple[UUID, ...]
     passages: str
     passage_count: int
+    withheld: Mapping[str, int] = field(default_factory=dict)
 
 
 async def resolve(
@@ -92,7 +104,7 @@ async def resolve(
     statement, parameters = _narrowed(_ALLOWED, ref, wanted)
     parameters |= trust_parameters(engine, include_partial=include_partial)
     row = (await session.execute(statement, parameters)).one()
-    return Allowed(tuple(row.version_ids), row.passages, row.passage_count)
+    return Allowed(tuple(row.version_ids), row.passages, row.passage_count, row.withheld or {})
 
 
 async def nothing_allowed(session: TenantSession, ref: WorkspaceRef, wanted: EvidenceFilter, engine: Engine) -> str:

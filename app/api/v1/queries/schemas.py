@@ -156,7 +156,7 @@ class QueryAnswer(BaseModel):
     evidence: Evidence
     withheld: dict[str, int] = Field(
         description="Pieces of evidence that were found and may not be used now, by reason: `deleting`, `purging`,"
-        " `replaced`, `partial` or `not_ready`."
+        " `replaced`, `partial` or `not_ready`; under a `filter` documents that meet it."
     )
     timings_ms: dict[str, float] = Field(description="Milliseconds by stage; `total` is all of it.")
     usage: Usage
