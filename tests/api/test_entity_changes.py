@@ -232,3 +232,21 @@ async def test_a_change_that_was_stopped_is_put_back_and_made_again_if_it_was_qu
     assert (told["state"], told["error_code"]) == (state, code)
     after = await everything(client, url)
     assert after == before if attempts == 0 else before.keys() - after.keys() == {"Helena Petrova"}
+
+
+async def test_a_change_that_cannot_be_put_back_is_left_to_people_in_the_end(
+    client: httpx.AsyncClient, container: Container, tenancy: Tenancy, workspace_id: WorkspaceId, url: str
+) -> None:
+    change = uuid4()
+    row = {"tenant": tenancy.tenant_id, "workspace": workspace_id, "id": change, "request": "{}", "attempts": 0}
+    async with container.database.tenant(tenancy.tenant_id) as session:
+        await session.execute(text(WRITING), row)
+    for _ in range(5):
+        async with container.database.system() as session:
+            assert change in set(await session.scalars(text(STALE)))
+        async with container.database.tenant(tenancy.tenant_id) as session:
+            await ChangeRepository(session).fail(change, "undo_blocked", "Answers are gone.")
+    async with container.database.system() as session:
+        assert change not in set(await session.scalars(text(STALE)))
+    told = (await client.get(f"{url}/changes/{change}")).json()
+    assert (told["state"], told["error_code"]) == ("writing", "undo_blocked")

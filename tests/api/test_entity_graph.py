@@ -1,6 +1,7 @@
 """Looking around, exports and duplicates over HTTP."""
 
 import json
+from datetime import timedelta
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ from sqlalchemy import text
 
 from app.bootstrap import Container, Worker
 from app.db.base import WorkspaceId
+from app.domain.ingestion.purge_repository import StaleWork
 from app.jobs import MergeDuplicates
 from tests.api.conftest import Index
 from tests.api.documents import upload_text
@@ -182,10 +184,16 @@ async def test_a_split_over_http_is_undone(client: httpx.AsyncClient, url: str) 
 
 
 async def test_the_surest_duplicates_are_merged_by_themselves_where_that_is_wanted(
-    client: httpx.AsyncClient, worker: Worker, tenancy: Tenancy, index: Index
+    client: httpx.AsyncClient, container: Container, worker: Worker, tenancy: Tenancy, index: Index
 ) -> None:
     workspace_id = await tenancy.add_workspace(engines=("lazy", "graph"))
     url, job = f"/v1/workspaces/{workspace_id}", MergeDuplicates(tenancy.tenant_id, workspace_id)
+
+    async def is_swept() -> bool:
+        async with container.database.system() as session:
+            rows = await StaleWork(session).list(timedelta(0), 100_000)
+        return ("duplicates", workspace_id) in [(row.kind, row.subject_id) for row in rows]
+
     await index(tenancy, await upload_text(client, workspace_id, TEXT))
     for name, kind in (("Orbit Works", "Firm"), ("Orbit Works Inc.", "Firm"), ("Kerb", "Firm"), ("KERB GmbH", "Place")):
         body = {"name": name, "type": kind, "description": name}
@@ -201,10 +209,20 @@ async def test_the_surest_duplicates_are_merged_by_themselves_where_that_is_want
     assert (await client.patch(url, json=settings)).status_code == 200
     later = await upload_text(client, workspace_id, "Lena Fuchs knows Marek Novak.")
     assert await automatic() == []  # the document that waits tells again
+    assert not await is_swept()
     await index(tenancy, later)
+    # Or, where it did not come into the graph or its message was lost, the sweeper.
+    assert await is_swept()
+    # An editor may say so; merging by it is for others.
+    unlike = {"Jonas Weber", "Hamburg"}
+    accepted = await client.post(f"{url}/entities/duplicates/acceptances", json={"names": list(unlike)})
+    assert accepted.status_code == 201
     made = await automatic()
+    assert not any(unlike <= set(change["names"]) for change in made)
     assert {"Orbit Works", "Orbit Works Inc."} in [set(change["names"]) for change in made]
     assert not any("KERB GmbH" in change["names"] for change in made)
     for change in made:
         assert (await client.post(f"{url}/entities/changes/{change['id']}/undo")).status_code == 200
+    assert await is_swept()
     assert [change["state"] for change in await automatic()] == ["undone"] * len(made)
+    assert not await is_swept()

@@ -55,6 +55,9 @@ class EntityChange(Base, TenantEntity):
     # Of a queued one: when its last message was sent, and how often a worker has begun it.
     sent_at: Mapped[CreatedAt]
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
+    put_back_attempts: Mapped[int] = mapped_column(
+        server_default="0", comment="That ended with an error which another one will not change."
+    )
     # When a name that it told went with the last document that spoke of it.
     forgotten_at: Mapped[datetime | None]
 

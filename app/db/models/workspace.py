@@ -45,6 +45,10 @@ class CorpusVersion(Base, TenantRow):
 
     workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
     version: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    duplicates_version: Mapped[int] = mapped_column(
+        BigInteger, server_default="0", comment="As of which duplicates were merged without anybody looking."
+    )
+    duplicates_sent_at: Mapped[CreatedAt]
 
 
 class WorkspaceLease(Base, TenantRow):

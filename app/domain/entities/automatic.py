@@ -31,24 +31,29 @@ class AutomaticMerging:
         self._duplicates = duplicates
 
     async def run(self, job: MergeDuplicates) -> None:
-        """Does nothing while documents of the workspace wait for the graph: the last of them tells again.
+        """Does nothing while documents of the workspace wait for the graph: the last of them tells again, or the sweeper.
 
         Left alone are groups of different types, large ones, pairs that were rejected, and those whose merge was undone.
+        What editors accepted is left to those who may merge.
         """
         place = TenantId(job.tenant_id), WorkspaceId(job.workspace_id)
         async with self._database.tenant(place[0]) as session:
             try:
-                row = (await WorkspaceRepository(session).get(place[1])).row
+                record = await WorkspaceRepository(session).get(place[1])
             except WorkspaceNotFound:
                 return
+            row = record.row
             least = WorkspaceSettings.model_validate(row.settings).merge_duplicates_above
             is_on = least is not None and row.status == "active" and "graph" in row.engines
             if not is_on or await IngestionRepository(session).has_open(place[1], "graph"):
                 return
             undone = await ChangeRepository(session).undone_pairs(place[1])
-        groups = await self._duplicates.propose(place, min_score=least, limit=MAX_GROUPS)
+        groups = await self._duplicates.propose(place, min_score=least, limit=MAX_GROUPS, with_accepted=False)
         sure = [group.names for group in groups if _is_sure(group, undone)]
         made = await self._duplicates.merge_groups(place, Requested(ACTOR), sure)
+        # As of before: what was merged just now may have made others alike.
+        async with self._database.tenant(place[0]) as session:
+            await ChangeRepository(session).duplicates_were_merged(place[1], record.corpus_version)
         counts = {
             "merged": sum(isinstance(each, GroupMerged) for each in made),
             "refused": sum(isinstance(each, GroupRefused) for each in made),
@@ -58,6 +63,4 @@ class AutomaticMerging:
 
 def _is_sure(group: DuplicateGroup, undone: Pairs) -> bool:
     pairs = {frozenset(pair) for pair in combinations(group.names, 2)}
-    if group.is_accepted:
-        return pairs.isdisjoint(undone)
     return len(group.types) <= 1 and len(group.names) <= MAX_NAMES and pairs.isdisjoint(undone)

@@ -1,7 +1,7 @@
 """Entities that may be one: proposals, what people decide about them, and merging what is sure enough."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from uuid import UUID
 
@@ -45,11 +45,16 @@ class EntityDuplicates:
         self._changes = changes
         self._graph = graph
 
-    async def propose(self, place: Place, *, min_score: float | None, limit: int) -> Sequence[DuplicateGroup]:
-        """Best first; without `min_score` only what was accepted."""
+    async def propose(
+        self, place: Place, *, min_score: float | None, limit: int, with_accepted: bool = True
+    ) -> Sequence[DuplicateGroup]:
+        """Best first; without `min_score` only what was accepted. Not `with_accepted`, entities count as alike by what
+        the graph says of them alone."""
         workspace = await self._browsing.open(*place)
         async with self._database.tenant(place[0]) as session:
             decisions = await DecisionRepository(session).all(place[1])
+        if not with_accepted:
+            decisions = replace(decisions, same=frozenset())
         return await self._graph.duplicates(workspace, min_score=min_score, decisions=decisions, limit=limit)
 
     async def merge(

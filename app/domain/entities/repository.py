@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import func, update
 
-from app.db.models import EntityChange
+from app.db.models import CorpusVersion, EntityChange
 from app.db.repository import TenantRepository
 from app.retrieval.entity_graph_contract import Pairs
 
@@ -57,12 +57,14 @@ class ChangeRepository(TenantRepository):
         return begun.scalar() is not None
 
     async def fail(self, change_id: UUID, code: str, detail: str) -> None:
-        """A queued change that can never be done; of one that cannot be put back only the reason is noted."""
+        """A queued change that can never be done. One that cannot be put back stays as it is, with the reason and one
+        attempt more: after five the sweeper leaves it to people."""
         of_this = EntityChange.tenant_id == self.session.tenant_id, EntityChange.id == change_id
         told = {"error_code": code, "error_detail": detail}
         failing = update(EntityChange).where(*of_this, EntityChange.state == "queued")
         await self.session.execute(failing.values(state="failed", finished_at=func.now(), **told))
-        await self.session.execute(update(EntityChange).where(*of_this, EntityChange.state == "writing").values(**told))
+        writing = update(EntityChange).where(*of_this, EntityChange.state == "writing")
+        await self.session.execute(writing.values(put_back_attempts=EntityChange.put_back_attempts + 1, **told))
 
     async def unfinished(self, workspace_id: UUID) -> Sequence[EntityChange]:
         """Changes that are being written, or were when what wrote them was stopped."""
@@ -79,3 +81,11 @@ class ChangeRepository(TenantRepository):
         ).with_only_columns(EntityChange.names)
         merged = await self.session.scalars(query)
         return frozenset(frozenset(pair) for names in merged for pair in combinations(names, 2))
+
+    async def duplicates_were_merged(self, workspace_id: UUID, corpus_version: int) -> None:
+        """The sweeper asks for it again when the corpus has moved on from this version."""
+        await self.session.execute(
+            update(CorpusVersion)
+            .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == workspace_id)
+            .values(duplicates_version=func.greatest(CorpusVersion.duplicates_version, corpus_version))
+        )

@@ -9,7 +9,7 @@ from sqlalchemy import Select, delete, exists, func, select, text, update
 from sqlalchemy.orm import aliased
 
 from app.db.base import TenantId, WorkspaceId
-from app.db.models import Blob, Document, EntityChange, IndexState, Version, Workspace
+from app.db.models import Blob, CorpusVersion, Document, EntityChange, IndexState, Version, Workspace
 from app.db.repository import TenantRepository, same_row
 from app.db.session import SystemSession
 from app.retrieval.contract import WorkspaceRef
@@ -18,6 +18,8 @@ STALE_WORK = text("""
 SELECT kind, tenant_id, workspace_id, subject_id FROM stale_work(:requeue_after, :max_rows)
 UNION ALL
 SELECT 'entity_change', tenant_id, workspace_id, change_id FROM stale_entity_changes(:requeue_after, :max_rows)
+UNION ALL
+SELECT 'duplicates', tenant_id, workspace_id, workspace_id FROM stale_duplicates(:requeue_after, :max_rows)
 """)
 UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unowned_engine_rows(:max_rows)")
 REMOVE_QUERIES = text("""
@@ -136,6 +138,14 @@ class PurgeRepository(TenantRepository):
             update(EntityChange)
             .where(EntityChange.tenant_id == self.session.tenant_id, EntityChange.id == change_id)
             .values(sent_at=func.now())
+        )
+
+    async def touch_duplicates(self, workspace_id: UUID) -> None:
+        """Tell the sweeper that a workspace's duplicates were asked to be merged just now."""
+        await self.session.execute(
+            update(CorpusVersion)
+            .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == workspace_id)
+            .values(duplicates_sent_at=func.now())
         )
 
     async def find_workspace(self, workspace_id: UUID, *, status: str = "active") -> WorkspaceRef | None:

@@ -20,6 +20,7 @@ from app.jobs import (
     ChangeEntities,
     IndexGraph,
     Job,
+    MergeDuplicates,
     ProcessVersion,
     PurgeDocument,
     PurgeGraphVersion,
@@ -47,6 +48,7 @@ JOBS: Mapping[str, Callable[[Any], Job]] = {
     "document": lambda row: PurgeDocument(row.tenant_id, row.workspace_id, row.subject_id),
     "workspace": lambda row: PurgeWorkspace(row.tenant_id, row.workspace_id),
     "entity_change": lambda row: ChangeEntities(row.tenant_id, row.workspace_id, row.subject_id),
+    "duplicates": lambda row: MergeDuplicates(row.tenant_id, row.workspace_id),
 }
 TENANT = "tenant"
 
@@ -129,6 +131,8 @@ class Sweeper:
                     await repository.touch_workspace(job.workspace_id)
                 case ChangeEntities():
                     await repository.touch_change(job.change_id)
+                case MergeDuplicates():
+                    await repository.touch_duplicates(job.workspace_id)
 
 
 def in_turns(stale: Sequence[tuple[str, Job]]) -> list[tuple[str, Job]]:
