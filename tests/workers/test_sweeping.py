@@ -184,8 +184,8 @@ async def test_what_waits_for_a_busy_workspace_is_sent_once_and_gives_its_slot_b
     )  # fmt: skip
     purges: list[Job] = [
         PurgeGraphVersion(uploads.tenant_id, workspace_id, superseded.version_id),
-        PurgeDocument(uploads.tenant_id, workspace_id, deleted.document_id),
         ChangeEntities(uploads.tenant_id, workspace_id, change_id),
+        PurgeDocument(uploads.tenant_id, workspace_id, deleted.document_id),
     ]
     ref = WorkspaceRef(TenantId(uploads.tenant_id), workspace_id, 0)
     async with worker.container.leases.hold(ref, wait_seconds=5):
