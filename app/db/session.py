@@ -106,7 +106,9 @@ class _TenantSyncSession(Session):
 
 
 @event.listens_for(_TenantSyncSession, "after_begin")
-def _set_tenant(session: Session, transaction: SessionTransaction, connection: Connection) -> None:  # noqa: ARG001
+def _set_tenant(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
+    if transaction.nested:  # a savepoint: it is set already, and no snapshot can be shared from inside one
+        return
     settings = {
         "app.tenant_id": session.info["tenant"],
         "app.operator": session.info.get("operator", ""),

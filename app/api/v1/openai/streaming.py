@@ -16,8 +16,6 @@ from app.errors import AppError
 Done = TypeVar("Done")
 Last = Callable[[], Awaitable[dict[str, Any]]]
 DONE = b"data: [DONE]\n\n"
-# Pieces that a slow client may be behind, before the model waits.
-QUEUE = 256
 # Beside the running request nobody holds the task that ends a call.
 _running: set[asyncio.Task[Any]] = set()
 
@@ -62,7 +60,8 @@ class Chunks:
         self._request = request
         self._writing = writing
         self._head = {**head, "object": "chat.completion.chunk"}
-        self._pieces: asyncio.Queue[str | None] = asyncio.Queue(QUEUE)
+        # Without a bound but the answer's own: a client that stops reading must not keep the model from others.
+        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
         self._first: str | None = None
         self._task: asyncio.Task[None] | None = None
 
