@@ -11,8 +11,13 @@ import httpx
 from tests.chaos.corpus import Text
 from tests.chaos.stack import ChaosStack
 
-# No summaries: what a model would make of descriptions depends on the order of merging.
-SETTINGS = {"chunk_strategy": "sentence", "chunk_tokens": 200, "summary_after_fragments": 100}
+# No summaries, however many documents speak of a port: what a model would make of them depends on the order of merging.
+SETTINGS = {
+    "chunk_strategy": "sentence",
+    "chunk_tokens": 200,
+    "summary_after_fragments": 100,
+    "summary_max_tokens": 8000,
+}
 # On a busy machine a process takes minutes to start.
 PATIENCE_SECONDS = 240
 UNAVAILABLE = (502, 503, 504)
