@@ -131,3 +131,16 @@ async def test_a_link_of_evidence_reads_it(
         assert [found["ordinal"] for found in around] == sorted(found["ordinal"] for found in around)
         for name in ("title", "version_id", "page_start", "char_start", "char_end"):
             assert read["passage"][name] == citation[name]
+
+
+async def test_auto_counts_on_a_graph_that_may_be_answered_from_only(
+    client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, index: Index
+) -> None:
+    document = await upload_text(client, workspace_id, FIRST)
+    await index(tenancy, document)
+    assert (await ask(client, workspace_id, "auto"))["routing"]["features"]["documents"] == {"lazy": 1, "graph": 1}
+    await set_state(tenancy, document, "graph", state="partial")
+    routing = (await ask(client, workspace_id, "auto"))["routing"]
+    assert (routing["features"]["documents"], routing["features"]["graph_ready"]) == ({"lazy": 1}, False)
+    routing = (await ask(client, workspace_id, "auto", include_partial=True))["routing"]
+    assert routing["features"]["graph_ready"]

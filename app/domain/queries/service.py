@@ -147,7 +147,9 @@ class QueryService:
             record = await WorkspaceRepository(session).get(workspace_id)
             standing = await LimitsRepository(session).standing()
             is_auto = asked_mode(record, question) == AUTO
-            documents = await TrustedDocuments(session).count(workspace_id) if is_auto else {}
+            trusted = TrustedDocuments(session)
+            partial = question.include_partial
+            documents = await trusted.count(workspace_id, include_partial=partial) if is_auto else {}
         refuse_deleting(record.row)
         plan = plan_question(record, question, documents)
         search = self._searches.search_for(plan.mode, record.row.engines)
@@ -213,7 +215,10 @@ class QueryService:
         notes = [*expansion.notes, *result.notes]
         if not (result.passages or result.entities or result.relations):
             async with self._database.tenant(workspace.ref.tenant_id) as session:
-                if engine not in await TrustedDocuments(session).count(workspace.ref.workspace_id):
+                partial = plan.question.include_partial
+                if engine not in await TrustedDocuments(session).count(
+                    workspace.ref.workspace_id, include_partial=partial
+                ):
                     notes.append(f"No document of this workspace is ready for the {engine} engine yet.")
         if result.withheld:
             withheld = ", ".join(f"{number} {reason}" for reason, number in result.withheld.items())

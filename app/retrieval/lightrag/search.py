@@ -52,6 +52,8 @@ from app.text.tokens import count_again
 MIN_CHUNKS = 20
 # Each round asks for four times as much.
 WIDER = 4
+# Entities, relations or chunks that a search looks at before it makes do with what it has.
+MOST = 10_000
 # Of versions whose rows are gone while the graph still names them.
 GONE = "deleting"
 WORD_HITS = 100
@@ -191,7 +193,8 @@ class _View:
             before = judged.found
             with stages.measure("trust"):
                 judged = await self._judge(found)
-            if not judged.withheld or _is_enough(self._request, judged) or judged.found == before:
+            is_exhausted = judged.found == before or max(wanted.top_k, wanted.chunks) >= MOST
+            if not judged.withheld or _is_enough(self._request, judged) or is_exhausted:
                 break
         return judged
 
