@@ -86,7 +86,8 @@ class Scenario:
         self.title(f"One question in every mode: {QUESTION}")
         for mode in self.modes:
             answer = self.ask(QUESTION, mode)
-            require(answer["mode"] == mode, f"asked for mode {mode}, got {answer['mode']}")
+            got = answer["routing"]["mode"] if mode == "auto" else mode  # what `auto` says that it picked
+            require(answer["mode"] == got, f"asked for mode {mode}, got {answer['mode']}")
             calls = answer["usage"]["model_calls"]
             require(calls == 0, f"mode {mode} called a chat model {calls} times")
         self.title(f"And in Chinese: {CHINESE_QUESTION}")

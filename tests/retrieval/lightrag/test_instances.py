@@ -40,7 +40,7 @@ from app.settings import Settings
 from tests.retrieval.lightrag.doubles import Corpus
 register(UNITS)
 corpus = Corpus.of(None, UUID(int=1), UUID(int=2), 3)
-rag = _build(corpus.workspace, Settings(scratch_dir=Path(sys.argv[1])), UNITS).rag
+rag = _build(corpus.workspace, Settings(scratch_dir=Path(sys.argv[1])), UNITS, None).rag
 found = {f.name: repr(getattr(rag, f.name)) for f in dataclasses.fields(rag) if hasattr(rag, f.name)}
 found["addon_params"] = repr(dict(rag.addon_params))
 print(json.dumps({name: value for name, value in found.items() if " at 0x" not in value}))

@@ -38,7 +38,8 @@ NOT_IN_OPTIONS = ("query", "mode")
 STREAM: dict[str, Any] = {
     "description": "The answer; with `stream` as chunks, the last of which has `citations` and `trellis`.",
     "content": {
-        "text/event-stream": {"schema": {"type": "string"}, "example": 'data: {"choices": […]}\n\ndata: [DONE]\n\n'}
+        # What is said here would be taken for the schema of each event.
+        "text/event-stream": {"schema": {}, "example": 'data: {"choices": […]}\n\ndata: [DONE]\n\n'}
     },
 }
 
