@@ -83,7 +83,8 @@ async def complete_chat(
 
     async def last() -> dict[str, Any]:
         trellis = await describe(writing, container.index_sizes)
-        return {"usage": _usage(writing), "citations": _citations(writing), "trellis": trellis}
+        citations = Citation.of_all(writing.answer.context.cited, writing.workspace.ref.workspace_id)
+        return {"usage": _usage(writing), "citations": citations, "trellis": trellis}
 
     if wanted.stream:
         chunks = Chunks(request, writing, head)
@@ -146,11 +147,3 @@ def _usage(writing: Writing) -> TokenUsage:
     return TokenUsage(
         prompt_tokens=used.tokens_in, completion_tokens=used.tokens_out, total_tokens=used.tokens_in + used.tokens_out
     )
-
-
-def _citations(writing: Writing) -> list[Citation]:
-    workspace_id = writing.workspace.ref.workspace_id
-    return [
-        Citation.of(number, passage, workspace_id)
-        for number, passage in enumerate(writing.answer.context.cited, start=1)
-    ]

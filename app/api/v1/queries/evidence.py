@@ -1,5 +1,6 @@
 """What evidence and citations look like over HTTP."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import quote
 from uuid import UUID
@@ -125,6 +126,11 @@ class Citation(BaseModel):
         plain = _plain(cls, passage)
         link = f"/v1/workspaces/{workspace_id}/passages/{passage.passage_id}"
         return cls.model_validate({**plain, "number": number, "heading_path": list(passage.heading_path), "link": link})
+
+    @classmethod
+    def of_all(cls, cited: Sequence[PassageEvidence], workspace_id: WorkspaceId) -> list[Self]:
+        """In the order of their marks in the context."""
+        return [cls.of(number, passage, workspace_id) for number, passage in enumerate(cited, start=1)]
 
 
 def _plain(model: type[BaseModel], evidence: object) -> dict[str, Any]:

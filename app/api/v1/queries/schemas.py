@@ -174,10 +174,7 @@ class QueryAnswer(BaseModel):
             added_terms=[AddedTermRead.model_validate(term) for term in answer.added_terms],
             context=answer.context.text,
             context_tokens=answer.context.tokens,
-            citations=[
-                Citation.of(number, passage, workspace_id)
-                for number, passage in enumerate(answer.context.cited, start=1)
-            ],
+            citations=Citation.of_all(answer.context.cited, workspace_id),
             evidence=Evidence.of(result, workspace_id),
             withheld=dict(result.withheld),
             timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
