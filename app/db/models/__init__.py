@@ -20,6 +20,7 @@ from app.db.models.model_profile import ModelProfile
 from app.db.models.passage import Chunk, Mention, Passage
 from app.db.models.query import LoggedQuery, QueryEvidence, QueryFeedback, QueryVerdict
 from app.db.models.tenant import ApiKey, Tenant, TenantDeletion
+from app.db.models.theme import Theme, ThemeConcept, ThemeMap, ThemePassage
 from app.db.models.usage import UsageEvent
 from app.db.models.workspace import CorpusVersion, Workspace, WorkspaceLease
 
@@ -60,6 +61,10 @@ __all__ = [
     "TenantTotals",
     "TenantTurn",
     "TermPosting",
+    "Theme",
+    "ThemeConcept",
+    "ThemeMap",
+    "ThemePassage",
     "UsageEvent",
     "Version",
     "Webhook",

@@ -49,6 +49,11 @@ class CorpusVersion(Base, TenantRow):
         BigInteger, server_default="0", comment="As of which duplicates were merged without anybody looking."
     )
     duplicates_sent_at: Mapped[CreatedAt]
+    themes_version: Mapped[int] = mapped_column(
+        BigInteger, server_default="0", comment="As of which its themes were looked at."
+    )
+    are_themes_asked: Mapped[bool] = mapped_column(server_default="false")
+    themes_sent_at: Mapped[CreatedAt]
 
 
 class WorkspaceLease(Base, TenantRow):
