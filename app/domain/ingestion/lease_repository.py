@@ -2,10 +2,12 @@
 
 from sqlalchemy import text
 
+# A holder whose lease ran out may be in the middle of a statement that it was allowed to begin (`hold_lease`): its end comes first.
 TAKE = text("""
 UPDATE workspace_leases
    SET owner = :owner, epoch = epoch + 1, expires_at = clock_timestamp() + make_interval(secs => :lease_seconds)
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND (owner IS NULL OR expires_at < clock_timestamp())
+   AND pg_try_advisory_xact_lock(hashtextextended('hold ' || workspace_id::text, 0))
 RETURNING epoch
 """)
 # An owner is of one holding. The epoch has moved on with each write that the holder made itself.

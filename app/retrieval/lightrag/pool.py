@@ -21,7 +21,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from app.db.acting import audit_setting
 from app.db.counting import note_statement
 from app.errors import Unavailable
-from app.retrieval.contract import WorkspaceRef
+from app.retrieval.contract import Lease, LeaseLost, WorkspaceRef
 from app.retrieval.lightrag import scope
 from app.retrieval.lightrag.logging import quieten_engine
 from app.retrieval.lightrag.reads import OneConnection, Reads
@@ -61,11 +61,13 @@ NOWHERE = Fence()
 # Not known: whoever comes next enters its own.
 ANYWHERE = Fence(graph="?")
 _fence: ContextVar[Fence] = ContextVar("engine_fence", default=NOWHERE)
+_held: ContextVar[Lease | None] = ContextVar("engine_lease", default=None)
 
 _ENTER = "SELECT set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"
 _ENTER_GRAPH = """
 SELECT set_config('role',$3,false),set_config('search_path',$4,false),
        set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"""
+_HOLD = "SELECT public.hold_lease($1, $2, $3)"
 NO_ROLE = "none"
 DEFAULT_PATH = '"$user", public'
 GRAPH_PATH = "ag_catalog, public"
@@ -104,6 +106,19 @@ def in_graph(name: str) -> Iterator[None]:
         yield
     finally:
         _fence.reset(token)
+
+
+@contextmanager
+def only_while_held(lease: Lease) -> Iterator[None]:
+    """Each statement inside is refused with `LeaseLost` once the lease has passed on, and keeps it from passing on until it is in.
+
+    For storages that write as they go: a holder that slept would otherwise write into what its successor writes.
+    """
+    token = _held.set(lease)
+    try:
+        yield
+    finally:
+        _held.reset(token)
 
 
 @contextmanager
@@ -223,9 +238,16 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
     async def _run_with_retry(self, operation: Callable[[asyncpg.Connection], Awaitable[Any]], **options: Any) -> Any:
         """Every statement of LightRAG's own storages; refused to tasks whose operation is over."""
 
+        lease = _held.get()
+
         async def doubted(connection: Any) -> Any:
             try:
-                return await operation(connection)
+                if lease is None:
+                    return await operation(connection)
+                async with connection.transaction():
+                    if not await connection.fetchval(_HOLD, lease.ref.tenant_id, lease.ref.workspace_id, lease.owner):
+                        raise LeaseLost("the workspace's lease has passed to somebody else")
+                    return await operation(connection)
             except BaseException:
                 connection.doubt()
                 raise

@@ -12,6 +12,7 @@ from lightrag.kg.shared_storage import get_data_init_lock
 
 from app.retrieval.contract import Lease, Statement, WorkspaceRef
 from app.retrieval.lightrag.graph_store import require_store
+from app.retrieval.lightrag.pool import only_while_held
 from app.retrieval.lightrag.storage.commit import read_epoch, write_fenced
 from app.retrieval.lightrag.storage.plugin import register_unit_stores
 from app.retrieval.lightrag.storage.unit import UnitOfWork, VectorLookup, require_processed, run_in_unit
@@ -123,9 +124,9 @@ class _WriteAtOnce:
 
 
 async def _run_at_once(rag: Any, lease: Lease, operation: Operation, *_: object) -> None:
-    # What is written on the way is fenced by nothing: whoever has lost the lease by now should not begin.
     await read_epoch(rag.doc_status.db, lease)
-    await operation(_WriteAtOnce(rag, lease))
+    with only_while_held(lease):
+        await operation(_WriteAtOnce(rag, lease))
 
 
 @dataclass(frozen=True)
