@@ -24,10 +24,7 @@ class GraphChecking:
         self._graph = graph
 
     async def check(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> Mapping[str, int]:
-        """Names by kind of drift, and unfinished changes. Raises WorkspaceNotFound or EngineOff.
-
-        Graphs in Apache AGE are not compared.
-        """
+        """Names by kind of drift, and unfinished changes. Raises WorkspaceNotFound or EngineOff."""
         return await self._check(await self._browsing.open(tenant_id, workspace_id))
 
     async def mend(self, tenant_id: TenantId, workspace_id: WorkspaceId) -> Mapping[str, int]:
@@ -39,12 +36,11 @@ class GraphChecking:
         async def work(lease: Lease) -> object:
             return await self._graph.mend(workspace, lease, companions=[bump(workspace.ref)])
 
-        if workspace.ref.graph_store == "table":
-            await self._changes.under_lease(workspace, work)
+        await self._changes.under_lease(workspace, work)
         return await self._check(workspace)
 
     async def _check(self, workspace: EngineWorkspace) -> Mapping[str, int]:
-        drift = await self._graph.check(workspace) if workspace.ref.graph_store == "table" else {}
+        drift = await self._graph.check(workspace)
         return {**drift, UNFINISHED: len(await self._unfinished(workspace))}
 
     async def _unfinished(self, workspace: EngineWorkspace) -> Sequence[EntityChange]:

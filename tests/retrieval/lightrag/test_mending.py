@@ -1,12 +1,19 @@
 """The check finds every kind of drift that is made on purpose, and mending gives back what the documents say."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from app.retrieval.entity_contract import ChangeRecord
+from app.retrieval.lightrag.edits import Edit
 from app.retrieval.lightrag.entities import GraphEntities
 from app.retrieval.lightrag.entities.check_store import CHUNK_ID
+from app.retrieval.lightrag.graphs import graph_rows as graph_rows_of
 from app.retrieval.lightrag.index import GraphWriter
+from app.retrieval.lightrag.names import entity_key
 from app.retrieval.lightrag.pool import EngineDatabase, inside
+from app.retrieval.lightrag.rows_store import Key, Kind
+from tests.retrieval.lightrag.conftest import OURS_AND_AGE
 from tests.retrieval.lightrag.doubles import SUFFIX, Corpus, VersionChunks, ignore
 from tests.retrieval.lightrag.graph_rows import differences, graph_rows
 
@@ -22,6 +29,7 @@ async def ingest(index: GraphWriter, corpus: Corpus, *chunks: str) -> VersionChu
 
 
 W = "workspace = $1"
+W_ID = "'w_' || replace(workspace_id::text, '-', '') = $1"
 HARM = {
     "entity_without_vector": f"DELETE FROM lightrag_vdb_entity_{SUFFIX} WHERE {W} AND entity_name = 'Ann Reed'",
     "entity_without_chunks": f"DELETE FROM lightrag_entity_chunks WHERE {W} AND id = 'Ann Reed'",
@@ -36,15 +44,30 @@ HARM = {
     "relation_without_vector": f"DELETE FROM lightrag_vdb_relation_{SUFFIX} WHERE {W} AND source_id = 'Ann Reed'",
     "relation_without_chunks": f"DELETE FROM lightrag_relation_chunks WHERE {W} AND id LIKE 'Ann Reed%'",
     "vector_without_entity": f"UPDATE lightrag_vdb_entity_{SUFFIX} SET entity_name = 'Ghost', id = 'ent-x' WHERE {W} AND entity_name = 'Porto'",
-    "vector_without_relation": (
-        f"DELETE FROM lightrag_graph_edges WHERE {W} AND src_id = 'Bob Stone' AND tgt_id = 'Orbit Works'"
+    "relation_with_lost_chunks": (
+        f"UPDATE lightrag_relation_chunks SET chunk_ids = chunk_ids || '[\"00000000-0000-0000-0000-000000000000-chunk-000\"]'"
+        f" WHERE {W} AND id LIKE 'Ann Reed%'"
+    ),
+    "chunks_without_relation": f"UPDATE lightrag_relation_chunks SET id = 'Ann Reed<SEP>Ghost' WHERE {W} AND id = 'Ann Reed<SEP>Bob Stone'",
+    "edit_without_entity": (
+        "INSERT INTO entity_edits (tenant_id, workspace_id, key, name, fields, is_created)"
+        f" SELECT tenant_id, workspace_id, '\\x{Edit('Ghost').key.hex()}', 'Ghost', '{{}}', false FROM entity_edits WHERE {W_ID}"
+    ),
+    "spelling_without_entity": (
+        "INSERT INTO entity_aliases (tenant_id, workspace_id, key, alias, target, target_key, source)"
+        f" SELECT tenant_id, workspace_id, '\\x{entity_key('ghost').hex()}', 'ghost', 'Ghost', '\\x{entity_key('Ghost').hex()}', 'spelling' FROM entity_edits WHERE {W_ID}"
     ),
     "chunks_without_entity": f"UPDATE lightrag_entity_chunks SET id = 'Ghost' WHERE {W} AND id = 'Porto'",
-    "mention_without_entity": f"DELETE FROM lightrag_graph_nodes WHERE {W} AND id = 'Orbit Works'",
+}
+# What is taken from the graph itself, whichever store it is in.
+GRAPH_HARM: Mapping[str, tuple[Kind, Key]] = {
+    "vector_without_relation": ("edges", ("Bob Stone", "Orbit Works")),
+    "mention_without_entity": ("nodes", ("Orbit Works",)),
 }
 
 
-@pytest.mark.parametrize("kind", HARM)
+@OURS_AND_AGE
+@pytest.mark.parametrize("kind", [*HARM, *GRAPH_HARM])
 async def test_harm_is_found_and_mended(
     index: GraphWriter, entities: GraphEntities, pool: EngineDatabase, corpus: Corpus, kind: str
 ) -> None:
@@ -53,7 +76,10 @@ async def test_harm_is_found_and_mended(
     before = await graph_rows(pool, corpus)
     assert set((await entities.check(corpus.workspace)).values()) == {0}
     with inside(corpus.workspace.ref):
-        await pool.fetch(HARM[kind], corpus.workspace.ref.engine_name)
+        if kind in HARM:
+            await pool.fetch(HARM[kind], corpus.workspace.ref.engine_name)
+        else:
+            await graph_rows_of(pool, corpus.workspace.ref).delete(GRAPH_HARM[kind][0], [GRAPH_HARM[kind][1]])
     assert (await entities.check(corpus.workspace))[kind] > 0
     left = await entities.mend(corpus.workspace, corpus.lease)
     assert set(left.values()) == {0}, left

@@ -6,15 +6,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from app.retrieval.contract import WorkspaceRef
-from app.retrieval.lightrag.graph_store import MANUAL, NAMESPACE
+from app.retrieval.lightrag.graph_store import MANUAL, NAMESPACE, SEPARATOR
 from app.retrieval.lightrag.reads import Reads
+from app.retrieval.lightrag.rows_store import Rows
 
 # The id of the chunk of a mention `m`, as Python's `:03d` writes it: lpad alone would cut longer numbers.
 CHUNK_ID = "m.version_id || '-chunk-' || lpad(m.chunk_ordinal::text, greatest(3, length(m.chunk_ordinal::text)), '0')"
-_IN_GRAPH = f"SELECT id FROM lightrag_graph_nodes WHERE workspace = $1 AND namespace = '{NAMESPACE}'"
-_PAIRS = f"""
-SELECT src_id || '<SEP>' || tgt_id AS id FROM lightrag_graph_edges WHERE workspace = $1 AND namespace = '{NAMESPACE}'
-"""
+# What the graph holds, for each check: from the two plain tables, or handed over by who read it elsewhere.
+_ASKED = "WITH asked AS (SELECT $1::text AS workspace, $2::uuid AS workspace_id)"
+_TABLES = f"""{_ASKED}, graph_nodes AS (
+  SELECT id, properties->>'description' AS description FROM lightrag_graph_nodes
+   WHERE workspace = $1 AND namespace = '{NAMESPACE}'
+), graph_pairs AS (
+  SELECT src_id || '<SEP>' || tgt_id AS id FROM lightrag_graph_edges WHERE workspace = $1 AND namespace = '{NAMESPACE}'
+)"""
+_GIVEN = f"""{_ASKED}, graph_nodes AS (SELECT * FROM unnest($3::text[], $4::text[]) n (id, description)),
+graph_pairs AS (SELECT * FROM unnest($5::text[]) p (id))"""
+_IN_GRAPH = "SELECT id FROM graph_nodes"
+_PAIRS = "SELECT id FROM graph_pairs"
 _VECTOR_PAIRS = """
 SELECT LEAST(source_id COLLATE "C", target_id COLLATE "C") || '<SEP>' || GREATEST(source_id COLLATE "C", target_id COLLATE "C") AS id
   FROM lightrag_vdb_relation_{suffix} WHERE workspace = $1"""
@@ -33,11 +42,11 @@ ENTITY_CHECKS: Mapping[str, str] = {
 SELECT DISTINCT m.name AS id FROM mentions m JOIN lightrag_entity_chunks t ON t.workspace = $1 AND t.id = m.name
  WHERE m.workspace_id = $2 AND m.target IS NULL
    AND NOT t.chunk_ids ? ({CHUNK_ID})""",
-    "entity_with_other_text": f"""
-SELECT v.entity_name AS id FROM lightrag_vdb_entity_{{suffix}} v
-  JOIN lightrag_graph_nodes n ON n.workspace = $1 AND n.namespace = '{NAMESPACE}' AND n.id = v.entity_name
+    "entity_with_other_text": """
+SELECT v.entity_name AS id FROM lightrag_vdb_entity_{suffix} v
+  JOIN graph_nodes n ON n.id = v.entity_name
  WHERE v.workspace = $1
-   AND NOT starts_with(v.entity_name || E'\\n' || coalesce(n.properties->>'description', ''), left(v.content, 1000))""",
+   AND NOT starts_with(v.entity_name || E'\\n' || coalesce(n.description, ''), left(v.content, 1000))""",
 }
 RELATION_CHECKS: Mapping[str, str] = {
     "relation_without_vector": f"({_PAIRS}) EXCEPT ({_VECTOR_PAIRS})",
@@ -72,14 +81,22 @@ class Drift:
         return any(self.found.values())
 
 
-async def find_drift(reads: Reads, ref: WorkspaceRef, suffix: str) -> Drift:
+async def find_drift(reads: Reads, ref: WorkspaceRef, suffix: str, graph: Rows) -> Drift:
     """Compare everything; each check is one statement. Runs inside the workspace's fence."""
-    found = {}
+    found, given = {}, () if ref.graph_store == "table" else await _read_whole(graph)
     for kind, statement in {**ENTITY_CHECKS, **RELATION_CHECKS, **ORPHAN_CHECKS}.items():
-        sql = statement.replace("{suffix}", suffix)
-        arguments = (ref.engine_name, ref.workspace_id) if "$2" in sql else (ref.engine_name,)
-        found[kind] = tuple(sorted(row["id"] for row in await reads.fetch(sql, *arguments)))
+        sql = f"{_GIVEN if given else _TABLES} {statement.replace('{suffix}', suffix)}"
+        rows = await reads.fetch(sql, ref.engine_name, ref.workspace_id, *given)
+        found[kind] = tuple(sorted(row["id"] for row in rows))
     return Drift(found)
+
+
+async def _read_whole(graph: Rows) -> tuple[list[str], list[str], list[str]]:
+    """Names of all entities, their descriptions, and all relations."""
+    await graph.prepare()
+    nodes = [row async for page in graph.pages("nodes") for row in page]
+    pairs = [SEPARATOR.join(key) async for page in graph.pages("edges") for key, _ in page]
+    return [key[0] for key, _ in nodes], [said.get("description") or "" for _, said in nodes], pairs
 
 
 _MENTIONED = f"""

@@ -6,7 +6,6 @@ from typing import Any
 from lightrag.utils import make_relation_vdb_ids
 
 from app.retrieval.contract import EngineWorkspace, Lease, Statement
-from app.retrieval.errors import GraphStoreUnavailable
 from app.retrieval.lightrag.edits import apply_edits
 from app.retrieval.lightrag.entities.browsing import EntityBrowsing
 from app.retrieval.lightrag.entities.check_store import (
@@ -18,6 +17,7 @@ from app.retrieval.lightrag.entities.check_store import (
 )
 from app.retrieval.lightrag.entities.replay import add_mentioned_chunks, correct_anchors, derive_again, reread
 from app.retrieval.lightrag.graph_store import SEPARATOR
+from app.retrieval.lightrag.graphs import graph_rows
 from app.retrieval.lightrag.index import unspoiled
 from app.retrieval.lightrag.pool import inside
 from app.retrieval.lightrag.storage.aliases import NameResolver, forgetting
@@ -28,22 +28,24 @@ from app.retrieval.lightrag.stores import Write
 class EntityMending(EntityBrowsing):
     async def check(self, workspace: EngineWorkspace) -> Mapping[str, int]:
         """`GraphCheck.check`."""
-        _require_tables(workspace)
         with inside(workspace.ref):
-            drift = await find_drift(self._database, workspace.ref, workspace.vector_suffix)
+            drift = await self._drift(workspace)
         return {kind: len(names) for kind, names in drift.found.items()}
+
+    async def _drift(self, workspace: EngineWorkspace) -> Drift:
+        ref = workspace.ref
+        return await find_drift(self._database, ref, workspace.vector_suffix, graph_rows(self._database, ref))
 
     async def mend(
         self, workspace: EngineWorkspace, lease: Lease, *, companions: Sequence[Statement] = ()
     ) -> Mapping[str, int]:
         """`GraphCheck.mend`."""
-        _require_tables(workspace)
         ref, edits = workspace.ref, self._edits(workspace)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
             rag = instance.rag
 
             async def write(operation: Write) -> None:
-                drift = await find_drift(self._database, ref, workspace.vector_suffix)
+                drift = await self._drift(workspace)
                 if not drift:
                     return
                 orphans = await _remove_orphans(rag, drift)
@@ -73,11 +75,6 @@ class EntityMending(EntityBrowsing):
 
             await self._writes.run(rag, lease, write)
         return await self.check(workspace)
-
-
-def _require_tables(workspace: EngineWorkspace) -> None:
-    if workspace.ref.graph_store != "table":
-        raise GraphStoreUnavailable("Only graphs in plain tables can be checked.", store=workspace.ref.graph_store)
 
 
 async def _remove_orphans(rag: Any, drift: Drift) -> set[str]:
