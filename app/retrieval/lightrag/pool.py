@@ -67,7 +67,7 @@ _ENTER = "SELECT set_config('app.workspace',$1,false),set_config('app.tenant_id'
 _ENTER_GRAPH = """
 SELECT set_config('role',$3,false),set_config('search_path',$4,false),
        set_config('app.workspace',$1,false),set_config('app.tenant_id',$2,false)"""
-_HOLD = "SELECT public.hold_lease($1, $2, $3)"
+_HOLD = "SELECT public.hold_lease($1,$2,$3)"
 NO_ROLE = "none"
 DEFAULT_PATH = '"$user", public'
 GRAPH_PATH = "ag_catalog, public"
