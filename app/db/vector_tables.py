@@ -1,7 +1,7 @@
 """The vector tables of an embedding profile: created and dropped by the owner's role when a profile comes and goes.
 
-The three `lightrag_vdb_*` tables are what LightRAG would create for itself (a test compares them), the passages' vectors
-are ours. Each is partitioned by workspace: small ones share a partition without an ANN index, where all vectors of a
+The three `lightrag_vdb_*` tables are what LightRAG would create for itself (a test compares them) but for indexes that repeat
+the primary key; the passages' vectors are ours. Each is partitioned by workspace: small ones share a partition without an ANN index, where all vectors of a
 workspace are compared; moving large ones out of it is `app/db/vector_partitions.py`'s. Writing and searching is left to
 the retrieval layer.
 """
@@ -98,8 +98,6 @@ def _engine_table(table: str, columns: str) -> list[str]:
     return [
         f"CREATE TABLE {table} ({columns}, CONSTRAINT {table}_pk PRIMARY KEY (workspace, id)) PARTITION BY LIST (workspace)",
         *_inline_storage(table, "content_vector"),
-        f"CREATE INDEX {index_name(table, 'id')} ON {table} (id)",
-        f"CREATE INDEX {index_name(table, 'workspace_id')} ON {table} (workspace, id)",
         *fence_by_workspace(table),
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {ENGINE_ROLE}",
         _shared_partition(table),

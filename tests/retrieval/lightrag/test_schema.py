@@ -1,9 +1,11 @@
-"""The engine's tables are exactly those that LightRAG would make for itself, but for fences, two indexes and partitions of ours.
+"""The engine's tables are exactly those that LightRAG would make for itself, but for fences, two indexes and partitions of ours,
+and for its indexes that repeat a primary key.
 
 The vector tables are partitioned by workspace and have no ANN index but in the partitions of large workspaces.
 """
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterable
 
 import asyncpg
 import pytest
@@ -24,6 +26,7 @@ from app.db.vector_tables import (
 from app.errors import Invalid
 from tests.cluster import Cluster
 
+REPEATED = re.compile(r"CREATE INDEX .* USING btree \((workspace, )?id\)")
 OURS = {"ix_lightrag_doc_chunks_full_doc_id", "ix_lightrag_llm_cache_chunk_id"}
 SUFFIX = "schema_8d"
 
@@ -82,9 +85,13 @@ async def catalog(url: str, query: str, chosen: str) -> list[tuple[object, ...]]
         await connection.close()
 
 
+def without_repeated(rows: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return [row for row in rows if not REPEATED.fullmatch(str(row[2]))]
+
+
 @pytest.mark.parametrize("query", [COLUMNS, CONSTRAINTS, INDEXES], ids=["columns", "constraints", "indexes"])
 async def test_migrated_tables_are_lightrags(stock: DatabaseUrls, urls: DatabaseUrls, query: str) -> None:
-    expected = await catalog(stock.owner, query, CORE)
+    expected = without_repeated(await catalog(stock.owner, query, CORE))
     found = [row for row in await catalog(urls.owner, query, CORE) if row[1] not in OURS]
     assert len({row[0] for row in expected}) == 10
     assert found == expected
@@ -96,7 +103,7 @@ async def test_vector_tables_are_lightrags(
 ) -> None:
     async with owner_database.system() as session:
         await create_vector_tables(session, SUFFIX, 8)
-    expected = await catalog(stock.owner, query, VECTORS)
+    expected = without_repeated(await catalog(stock.owner, query, VECTORS))
     assert len({row[0] for row in expected}) == 3
     shared = [row for row in expected if not str(row[1]).endswith("_hnsw_cosine")]
     assert len(expected) - len(shared) == (3 if query is INDEXES else 0)
