@@ -4,7 +4,7 @@ Merges, edits, rejections and their history tell names that documents brought. A
 document's answer gives it, or while it is people's own: made by hand, or part of an alias that was.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from app.retrieval.contract import GraphWriteFailed, Lease, Statement, WorkspaceRef
@@ -13,7 +13,7 @@ from app.retrieval.lightrag.departure_store import DepartureStore
 from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.names import entity_key
 from app.retrieval.lightrag.pool import EngineDatabase
-from app.retrieval.lightrag.storage.aliases import names_of, parsed
+from app.retrieval.lightrag.storage.aliases import names_in
 from app.retrieval.lightrag.storage.commit import write_fenced
 
 
@@ -32,7 +32,7 @@ class Departure:
         """What the version says, before it goes; nothing, where no record could hold a name."""
         if not await self._store.has_records():
             return
-        said = await _names_in(await self._store.answers()) | await self._store.parts()
+        said = await names_in(await self._store.answers()) | await self._store.parts()
         said |= set((await self._aliases.meanings(said)).values())
         said |= set(await self._aliases.leading_to(said))
         # Records hold the whole of what the engine has a short name for.
@@ -73,10 +73,6 @@ class Departure:
         after: str | None = ""
         while names and after is not None:
             answers, after = await self._store.other_answers(names, after)
-            said = set(map(entity_key, await _names_in(answers)))
+            said = set(map(entity_key, await names_in(answers)))
             names = [name for name in names if entity_key(name) not in said]
         return names
-
-
-async def _names_in(answers: Iterable[str]) -> set[str]:
-    return set(names_of([await parsed(answer) for answer in answers]))

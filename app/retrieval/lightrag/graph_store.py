@@ -52,14 +52,14 @@ _TOUCHED_NODES = """
 SELECT id, ARRAY(SELECT l.c FROM unnest(string_to_array(properties->>'source_id', '<SEP>')) WITH ORDINALITY l (c, n)
                   WHERE l.c NOT LIKE $2 || '-chunk-%' ORDER BY l.n) AS remaining
   FROM lightrag_graph_nodes
- WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+ WHERE workspace = $1 AND (strpos(properties->>'source_id', $2) > 0 OR strpos(properties->>'file_path', $2) > 0)
 """
 _TOUCHED_EDGES = """
 SELECT src_id || '<SEP>' || tgt_id AS id,
        ARRAY(SELECT l.c FROM unnest(string_to_array(properties->>'source_id', '<SEP>')) WITH ORDINALITY l (c, n)
               WHERE l.c NOT LIKE $2 || '-chunk-%' ORDER BY l.n) AS remaining
   FROM lightrag_graph_edges
- WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+ WHERE workspace = $1 AND (strpos(properties->>'source_id', $2) > 0 OR strpos(properties->>'file_path', $2) > 0)
 """
 
 # A vector belongs to a text, whoever has it.
@@ -105,18 +105,25 @@ SELECT place, n FROM (
   UNION ALL SELECT 'lightrag_relation_chunks', count(*) FROM lightrag_relation_chunks
              WHERE workspace = $1 AND strpos(chunk_ids::text, $2) > 0
   UNION ALL SELECT 'lightrag_graph_nodes', count(*) FROM lightrag_graph_nodes
-             WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+             WHERE workspace = $1 AND (strpos(properties->>'source_id', $2) > 0 OR strpos(properties->>'file_path', $2) > 0)
   UNION ALL SELECT 'lightrag_graph_edges', count(*) FROM lightrag_graph_edges
-             WHERE workspace = $1 AND strpos(concat(properties->>'source_id', properties->>'file_path'), $2) > 0
+             WHERE workspace = $1 AND (strpos(properties->>'source_id', $2) > 0 OR strpos(properties->>'file_path', $2) > 0)
   UNION ALL SELECT 'lightrag_vdb_chunks', count(*) FROM lightrag_vdb_chunks_{suffix}
              WHERE workspace = $1 AND full_doc_id = $2
   UNION ALL SELECT 'lightrag_vdb_entity', count(*) FROM lightrag_vdb_entity_{suffix}
-             WHERE workspace = $1 AND strpos(concat(array_to_string(chunk_ids, ' '), file_path), $2) > 0
+             WHERE workspace = $1 AND (strpos(file_path, $2) > 0 OR strpos(CAST(chunk_ids AS text), $2) > 0)
   UNION ALL SELECT 'lightrag_vdb_relation', count(*) FROM lightrag_vdb_relation_{suffix}
-             WHERE workspace = $1 AND strpos(concat(array_to_string(chunk_ids, ' '), file_path), $2) > 0
+             WHERE workspace = $1 AND (strpos(file_path, $2) > 0 OR strpos(CAST(chunk_ids AS text), $2) > 0)
   UNION ALL SELECT 'lightrag_llm_cache', count(*) FROM lightrag_llm_cache
              WHERE workspace = $1 AND chunk_id LIKE $2 || '-chunk-%'
 ) traces WHERE n > 0
+"""
+
+# Of what an insert writes under the version's own id; each is found by an index.
+_HOLDS = """
+SELECT EXISTS (SELECT 1 FROM lightrag_doc_status WHERE workspace = $1 AND id = $2)
+    OR EXISTS (SELECT 1 FROM lightrag_doc_full WHERE workspace = $1 AND id = $2)
+    OR EXISTS (SELECT 1 FROM lightrag_doc_chunks WHERE workspace = $1 AND full_doc_id = $2) AS holds
 """
 
 _STORE_NOW = "SELECT graph_store FROM workspaces WHERE tenant_id = $1 AND id = $2"
@@ -246,6 +253,11 @@ class GraphStore:
     async def chunks_of(self, version_id: str) -> list[str]:
         """Ids of all chunks that say that they are the version's."""
         return await self._ids(_CHUNKS_OF.format(suffix=self._suffix), version_id)
+
+    async def holds(self, version_id: str) -> bool:
+        """Whether anything of the version is there, by the rows that stand for it; else everything that names it is looked for."""
+        rows = await self._database.fetch(_HOLDS, self._workspace, version_id)
+        return bool(rows[0]["holds"]) or bool(await self.traces(version_id))
 
     async def traces(self, version_id: str) -> dict[str, int]:
         """How many rows of which tables still name the version; empty if it is gone."""

@@ -138,7 +138,7 @@ class GraphWriter:
         name = str(version_id)
         async with self._instances.use(workspace) as instance, unspoiled(instance):
             rag, store = instance.rag, await self._writable(workspace)
-            if not await store.traces(name):
+            if not await store.holds(name):
                 return
 
             departure = Departure(self._database, workspace.ref, name)

@@ -1,6 +1,7 @@
 """Entity names as the engine's tables can hold them: LightRAG's own normalisation, and a digest for what is too long."""
 
 import unicodedata
+from functools import lru_cache
 from hashlib import blake2b
 
 from lightrag.utils import normalize_entity_name
@@ -10,6 +11,8 @@ from lightrag.utils import normalize_entity_name
 MAX_CHARS = 240
 MAX_BYTES = 480
 FIELD = "<|#|>"
+# Of a name whose key is remembered; and of one that is surely short enough, whatever its normal form.
+MAX_CACHED_CHARS = SURELY_SHORT = 100
 
 
 def engine_name(name: str) -> str:
@@ -19,6 +22,16 @@ def engine_name(name: str) -> str:
 
 def entity_key(name: str) -> bytes:
     """Equal for names that are one entity: the same but for case, width, compatibility forms and spaces. 16 bytes."""
+    return _key_of_short(name) if len(name) <= MAX_CACHED_CHARS else _key(name)
+
+
+# Names come again and again, and telling one's key takes longer than looking it up.
+@lru_cache(maxsize=65_536)
+def _key_of_short(name: str) -> bytes:
+    return _key(name)
+
+
+def _key(name: str) -> bytes:
     return blake2b(folded(engine_name(name)).encode(), digest_size=16).digest()
 
 
@@ -64,7 +77,7 @@ def _shorten_record(line: str, whole: dict[str, str]) -> str:
     kind = fields[0].strip().strip("(").lower()
     names = {"entity": (1,), "relation": (1, 2), "relationship": (1, 2)}.get(kind, ())
     for position in names:
-        if position < len(fields):
+        if position < len(fields) and len(fields[position]) > SURELY_SHORT:
             name = str(normalize_entity_name(fields[position]))
             if shorten(name) != name:
                 fields[position] = shorten(name)

@@ -11,6 +11,7 @@ from lightrag.operate import rebuild_knowledge_from_chunks
 from lightrag.utils import compute_mdhash_id, make_relation_vdb_ids
 
 from app.retrieval.lightrag.graph_store import SEPARATOR, Touched
+from app.retrieval.lightrag.storage.answer_lines import reading_about
 
 
 async def remove_support(rag: Any, named: Touched, version_id: str) -> None:
@@ -81,18 +82,20 @@ async def remove_unsupported(rag: Any, touched: Touched) -> None:
 
 async def rebuild(rag: Any, touched: Touched) -> None:
     """Derive what still has chunks from what the model said of those, as LightRAG itself does."""
-    await rebuild_knowledge_from_chunks(
-        entities_to_rebuild={name: list(chunks) for name, chunks in touched.entities.items()},
-        relationships_to_rebuild={_pair(key): list(chunks) for key, chunks in touched.relations.items()},
-        knowledge_graph_inst=rag.chunk_entity_relation_graph,
-        entities_vdb=rag.entities_vdb,
-        relationships_vdb=rag.relationships_vdb,
-        text_chunks_storage=rag.text_chunks,
-        llm_response_cache=rag.llm_response_cache,
-        global_config=rag._build_global_config(),
-        entity_chunks_storage=rag.entity_chunks,
-        relation_chunks_storage=rag.relation_chunks,
-    )
+    pairs = {_pair(key): list(chunks) for key, chunks in touched.relations.items()}
+    with reading_about(touched.entities.keys(), pairs.keys()):
+        await rebuild_knowledge_from_chunks(
+            entities_to_rebuild={name: list(chunks) for name, chunks in touched.entities.items()},
+            relationships_to_rebuild=pairs,
+            knowledge_graph_inst=rag.chunk_entity_relation_graph,
+            entities_vdb=rag.entities_vdb,
+            relationships_vdb=rag.relationships_vdb,
+            text_chunks_storage=rag.text_chunks,
+            llm_response_cache=rag.llm_response_cache,
+            global_config=rag._build_global_config(),
+            entity_chunks_storage=rag.entity_chunks,
+            relation_chunks_storage=rag.relation_chunks,
+        )
     await rag._insert_done()
 
 

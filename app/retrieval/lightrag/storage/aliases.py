@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from lightrag.operate import _rebuild_from_extraction_result
 
 from app.retrieval.contract import Statement, WorkspaceRef
 from app.retrieval.lightrag.names import entity_key
+from app.retrieval.lightrag.storage.answer_lines import Line, regular_lines, wanted_part
 from app.retrieval.lightrag.storage.commit import UnitDatabase
 from app.retrieval.lightrag.storage.sql import split, value_bytes
 
@@ -125,15 +127,20 @@ class NameResolver:
         return [_renamed(chunk, _in_chunk(_chunk_of(chunk), meant, splits)) for chunk in chunks]
 
     async def rewrite(self, answers: Sequence[tuple[str, str]]) -> list[str]:
-        """Raw answers, each given with its chunk, under resolved names; one in which no name changes is returned as it is."""
-        read = [await parsed(answer) for _, answer in answers]
-        meant = await self.resolve(names_of(read))
+        """Raw answers, each given with its chunk, under resolved names, without what nobody asks about (`reading_about`).
+
+        One in which no name changes keeps its words.
+        """
+        read = [await _read(answer) for _, answer in answers]
+        meant = await self.resolve(chain(*(each.names for each in read)))
         splits = await self.splits()
         rewritten = []
         for (chunk, answer), found in zip(answers, read, strict=True):
             here = _in_chunk(chunk, meant, splits)
-            is_same = all(here[name] == name for name in names_of([found]))
-            rewritten.append(answer if is_same else _as_json(_renamed(found, here)))
+            if all(here[name] == name for name in found.names):
+                rewritten.append(answer if found.lines is None else wanted_part(answer, found.lines))
+            else:
+                rewritten.append(_as_json(_renamed(await parsed(answer), here)))
         return rewritten
 
     async def meanings(self, chunk: str, names: Iterable[str]) -> Mapping[str, str]:
@@ -208,6 +215,22 @@ async def parsed(answer: str) -> Extraction:
     """A raw answer, read by LightRAG's own parser, which knows both forms and repairs what models get wrong."""
     found: Extraction = await _rebuild_from_extraction_result(None, answer, "", 0, chunk_data={})
     return found
+
+
+class _Answer(NamedTuple):
+    names: Mapping[str, None]
+    lines: Sequence[Line] | None  # where it has them
+
+
+async def _read(answer: str) -> _Answer:
+    lines = regular_lines(answer)
+    names = names_of([await parsed(answer)]) if lines is None else dict.fromkeys(chain(*(line.names for line in lines)))
+    return _Answer(names, lines)
+
+
+async def names_in(answers: Iterable[str]) -> set[str]:
+    """Every name that raw answers give."""
+    return {name for answer in answers for name in (await _read(answer)).names}
 
 
 def _chunk_of(chunk: Extraction) -> str:

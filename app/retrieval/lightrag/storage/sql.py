@@ -139,12 +139,17 @@ def _row_bytes(row: Row) -> int:
 
 def value_bytes(value: Any) -> int:
     """About how many bytes a value takes, in memory as on the wire."""
-    if isinstance(value, str):
+    # By the exact type first: this is asked of every value that a unit touches, most of them texts.
+    kind = type(value)
+    if kind is str:
         return len(value) if value.isascii() else len(value.encode())
-    # Not by Mapping, which Python code is asked about for every value that is none.
+    if value is None or kind is int or kind is float:
+        return 16
     if isinstance(value, dict):
         return sum(map(value_bytes, value.values())) + 16 * len(value)
     if isinstance(value, list | tuple):
         return sum(map(value_bytes, value)) + 8 * len(value)
+    if isinstance(value, str):
+        return len(value.encode())
     dimension = getattr(value, "nbytes", None)
     return int(dimension) if dimension is not None else 16
