@@ -15,6 +15,9 @@ RELEASE = text("""
 UPDATE workspace_leases SET owner = NULL, expires_at = NULL
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND owner = :owner
 """)
+AWAIT_RELEASE = text("""
+SELECT 1 FROM workspace_leases WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id FOR SHARE
+""")
 CONFIRM = text("""
 UPDATE workspace_leases SET owner = owner
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id AND owner = :owner RETURNING epoch

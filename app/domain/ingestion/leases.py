@@ -15,7 +15,7 @@ import structlog
 from app.db.session import CONNECTION_ERRORS, Database, TenantSession, is_lock_timeout
 from app.domain.ingestion.heartbeats import Heartbeats
 from app.domain.ingestion.keepalive import kept_alive
-from app.domain.ingestion.lease_repository import CONFIRM, RELEASE, TAKE
+from app.domain.ingestion.lease_repository import AWAIT_RELEASE, CONFIRM, RELEASE, TAKE
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import IndexStates
 from app.jobs import IndexGraph, enqueue
@@ -100,11 +100,15 @@ class WorkspaceLeases:
 
     async def wake_next(self, ref: WorkspaceRef) -> None:
         """Send the job of the version that waits longest for this workspace, if the lease is free."""
-        async with self._database.tenant(ref.tenant_id) as session:
-            version_id = await IngestionRepository(session).find_waiting(ref.workspace_id)
-            # Marked, so that the next release wakes another one; the sweeper sends it again should the message be lost.
-            if version_id is not None and await IndexStates(session).wake(version_id):
-                enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))
+        try:
+            async with self._database.tenant(ref.tenant_id, lock_wait_ms=LOCK_WAIT_MS) as session:
+                # A release that is under way may have looked before what waits here was committed: its outcome is waited for.
+                await session.execute(AWAIT_RELEASE, {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id})
+                await _wake_next(session, ref)
+        except CONNECTION_ERRORS as error:
+            # A holder that writes for so long has not released it yet, and will look.
+            if not is_lock_timeout(error):
+                raise
 
     async def take(self, ref: WorkspaceRef, opening: Step | None = None) -> Lease | None:
         """The lease, if it is free or has expired; whoever held it before is fenced by the epoch from now on."""
@@ -141,14 +145,12 @@ class WorkspaceLeases:
         try:
             async with self._database.tenant(lease.ref.tenant_id) as session:
                 await session.execute(RELEASE, _named(lease))
+                # One who waits in this process takes the lease now, and wakes when it is done.
+                if not line.waiting:
+                    await _wake_next(session, lease.ref)
         except CONNECTION_ERRORS as error:
             # The work inside is done or has failed for its own reasons; the lease runs out by itself.
             logger.warning("lease_not_released", error_type=type(error).__name__)
-            return
-        # In a transaction of its own: only after the release is committed does a version that parks meanwhile see the
-        # free lease, or we see it parked. One who waits in this process takes the lease now, and wakes when it is done.
-        if not line.waiting:
-            await self._try_to_wake_next(lease.ref)
 
     async def _try_to_wake_next(self, ref: WorkspaceRef) -> None:
         try:
@@ -156,6 +158,13 @@ class WorkspaceLeases:
         except CONNECTION_ERRORS as error:
             # The sweeper sends the job again.
             logger.warning("lease_not_released", error_type=type(error).__name__)
+
+
+async def _wake_next(session: TenantSession, ref: WorkspaceRef) -> None:
+    version_id = await IngestionRepository(session).find_waiting(ref.workspace_id)
+    # Marked, so that the next release wakes another one; the sweeper sends it again should the message be lost.
+    if version_id is not None and await IndexStates(session).wake(version_id):
+        enqueue(session, IndexGraph(ref.tenant_id, ref.workspace_id, version_id))
 
 
 async def confirm(session: TenantSession, lease: Lease) -> None:

@@ -30,6 +30,8 @@ from app.text.passages import PassageDraft, split_passages
 
 EMBED_BATCH = 64
 EMBED_CONCURRENCY = 4
+# Writing fewer passages takes less time than it takes anybody to see that it is under way.
+TOLD_PASSAGES = 500
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,9 @@ class VersionProcessor:
                 raise ParseFailed("blank_document", "The document holds no text that could be indexed.")
             with timer.measure("embed"):
                 embedded = await self._embed(claim, workspace, facts, passages)
-            async with self._ports.database.tenant(claim.tenant_id) as session:
-                await IndexStates(session).progress(claim, stage="indexing")
+            if len(passages) > TOLD_PASSAGES:
+                async with self._ports.database.tenant(claim.tenant_id) as session:
+                    await IndexStates(session).progress(claim, stage="indexing")
             chunks = await self._ports.run_aside(group_chunks, passages, _chunking(workspace), embedded.vectors)
             text = TextFacts(
                 language=await self._ports.run_aside(detect_language, source.text),
@@ -118,15 +121,14 @@ class VersionProcessor:
             with timer.measure("index"):
                 await self._replace_text(session, facts, workspace, passages, embedded)
                 await repository.add_chunks(facts, chunks)
-                await repository.describe_text(facts.version_id, text)
-            # Guarded by the claim: whoever lost it rolls back all of the above.
-            await IndexStates(session).finish(begun.claim, "ready", stage_ms=timer.stage_ms)
-            await repository.move_live(facts, "lazy")
+            await book_usage(session, begun)
             if facts.has_graph:
                 enqueue(session, IndexGraph(facts.ref.tenant_id, facts.ref.workspace_id, facts.version_id))
-            await retire_superseded(session, facts)
-            await book_usage(session, begun)
-            await repository.bump_corpus(facts.ref.workspace_id)
+            # Guarded by the claim: whoever lost it rolls back all of the above.
+            await repository.publish_text(begun.claim, facts, text, timer.stage_ms)
+            # A version that is uploaded from now on looks for superseded ones itself.
+            if facts.has_others:
+                await retire_superseded(session, facts)
 
     async def _replace_text(
         self,

@@ -24,6 +24,8 @@ class VersionFacts:
     has_text: bool
     # Whether the graph engine is meant to index it.
     has_graph: bool
+    # Whether the document has versions beside this one.
+    has_others: bool
     # Whether the tenant's plan bounds what is ingested at once.
     is_bounded: bool
 

@@ -1,6 +1,6 @@
 """Queries of ingestion: versions with their surroundings and claims, chunks, live pointers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -25,26 +25,29 @@ from app.db.models import (
 from app.db.repository import TenantRepository, same_row
 from app.db.statements import as_text
 from app.domain.ingestion.records import Extraction, TextFacts, VersionFacts
-from app.domain.ingestion.states import WAITING, Claim
+from app.domain.ingestion.states import WAITING, Claim, claim_lost, finished
+from app.domain.ingestion.transition_repository import FINISH
 from app.retrieval.contract import ChunkOutcome, ChunkText, Engine, Statement, VersionChunks, WorkspaceRef
 from app.text.chunks import ChunkDraft, render_chunk
 
 # Moves the pointer forward only: an older version that finishes late does not displace a newer one, and a partial
 # index does not displace a whole one.
-MOVE_LIVE = text("""
+_MOVE_LIVE = """
 INSERT INTO live_versions (tenant_id, document_id, engine, workspace_id, version_id)
-VALUES (:tenant_id, :document_id, :engine, :workspace_id, :version_id)
+SELECT CAST(:tenant_id AS uuid), CAST(:document_id AS uuid), :engine, CAST(:workspace_id AS uuid), CAST(:version_id AS uuid) {of}
 ON CONFLICT (tenant_id, document_id, engine) DO UPDATE SET version_id = EXCLUDED.version_id
  WHERE (SELECT ordinal FROM versions WHERE tenant_id = :tenant_id AND id = EXCLUDED.version_id)
        > (SELECT ordinal FROM versions WHERE tenant_id = :tenant_id AND id = live_versions.version_id)
    AND NOT (:is_partial AND EXISTS (SELECT 1 FROM index_states s
                                      WHERE s.tenant_id = :tenant_id AND s.version_id = live_versions.version_id
                                        AND s.engine = :engine AND s.state = 'ready'))
-""")
+"""
+MOVE_LIVE = text(_MOVE_LIVE.format(of=""))
 
-BUMP_CORPUS = text("""
+_BUMP_CORPUS = """
 UPDATE corpus_versions SET version = version + 1 WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
-""")
+"""
+BUMP_CORPUS = text(_BUMP_CORPUS)
 
 ADD_CHUNKS = text("""
 INSERT INTO chunks (tenant_id, version_id, workspace_id, ordinal, first_passage, last_passage, tokens)
@@ -54,12 +57,16 @@ SELECT :tenant_id, :version_id, :workspace_id, ordinal, first_passage, last_pass
  ORDER BY ordinal
 """)
 
-DESCRIBE_TEXT = text("""
-UPDATE versions
-   SET language = :language, page_count = :page_count, char_count = :char_count, passage_count = :passage_count,
-       chunk_count = :chunk_count, index_profile_hash = :profile_hash
- WHERE tenant_id = :tenant_id AND id = :version_id
-""")
+# Whoever has lost the claim changes nothing by it.
+PUBLISH_TEXT = text(f"""
+WITH finished AS ({FINISH} RETURNING s.version_id), described AS (
+  UPDATE versions
+     SET language = :language, page_count = :page_count, char_count = :char_count, passage_count = :passage_count,
+         chunk_count = :chunk_count, index_profile_hash = :profile_hash
+    FROM finished WHERE tenant_id = :tenant_id AND id = finished.version_id
+), moved AS ({_MOVE_LIVE.format(of="FROM finished")}), bumped AS ({_BUMP_CORPUS} AND EXISTS (SELECT 1 FROM finished))
+SELECT version_id FROM finished
+""")  # noqa: S608 - put together from constants of ours
 
 HAS_OTHERS = text("""
 SELECT EXISTS (SELECT 1 FROM versions WHERE tenant_id = :tenant_id AND document_id = :document_id AND id <> :version_id)
@@ -73,11 +80,15 @@ UPDATE chunks SET state = outcome.state, error_code = outcome.code, error_detail
 """)
 
 
+_OTHER = aliased(Version)
 _FACTS = (
     select(
         Version, Document.title, Document.filename, Workspace.number, Workspace.settings, Blob.key,
         exists().where(
             IndexState.tenant_id == Version.tenant_id, IndexState.version_id == Version.id, IndexState.engine == "graph"
+        ),
+        exists().where(
+            _OTHER.tenant_id == Version.tenant_id, _OTHER.document_id == Version.document_id, _OTHER.id != Version.id
         ),
         exists().where(
             Tenant.id == Version.tenant_id, Plan.name == Tenant.plan, Plan.concurrent_ingestions.is_not(None)
@@ -110,7 +121,7 @@ class IngestionRepository(TenantRepository):
         row = (await self.session.execute(_FACTS, self._of_version(version_id))).one_or_none()
         if row is None:
             return None
-        version, title, filename, number, settings, key, has_graph, is_bounded = row
+        version, title, filename, number, settings, key, has_graph, has_others, is_bounded = row
         return VersionFacts(
             ref=WorkspaceRef(TenantId(version.tenant_id), WorkspaceId(version.workspace_id), number),
             document_id=version.document_id,
@@ -123,6 +134,7 @@ class IngestionRepository(TenantRepository):
             settings=settings,
             has_text=version.passage_count is not None,
             has_graph=has_graph,
+            has_others=has_others,
             is_bounded=is_bounded,
         )
 
@@ -169,12 +181,28 @@ class IngestionRepository(TenantRepository):
             )
             .order_by(IndexState.queued_at)
             .limit(1)
+            # Whoever has it locked starts it, or ends it.
+            .with_for_update(of=IndexState, skip_locked=True, key_share=True)
         )
         found: UUID | None = await self.session.scalar(query)
         return found
 
-    async def describe_text(self, version_id: UUID, facts: TextFacts) -> None:
-        await self.session.execute(DESCRIBE_TEXT, {**self._of_version(version_id), **asdict(facts)})
+    async def publish_text(
+        self, claim: Claim, facts: VersionFacts, found: TextFacts, stage_ms: Mapping[str, float]
+    ) -> None:
+        """running → ready for the lazy index, what is known of the text, and all that makes queries see it.
+
+        The last statement of its transaction but for what follows from it: it holds the workspace's one row. Raises ClaimLost.
+        """
+        values = {
+            **finished(claim, "ready", None, stage_ms),
+            **asdict(found),
+            "document_id": facts.document_id,
+            "workspace_id": facts.ref.workspace_id,
+            "is_partial": False,
+        }
+        if (await self.session.execute(PUBLISH_TEXT, values)).first() is None:
+            raise claim_lost()
 
     async def may_be_in_graph(self, version_id: UUID) -> bool:
         """Whether the graph engine may hold anything of the version: never, while it has no chunks."""

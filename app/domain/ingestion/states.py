@@ -124,7 +124,7 @@ class IndexStates:
         stage_ms: Mapping[str, float] | None = None,
     ) -> None:
         """running → ready, or partial with `error` (code, sentence). Raises ClaimLost."""
-        values = _finished(claim, state, error, stage_ms)
+        values = finished(claim, state, error, stage_ms)
         if await self._row(FINISHING, values) is None:
             raise claim_lost()
 
@@ -278,7 +278,7 @@ def finishing(
 
     It touches no row where the claim is lost.
     """
-    return text(FINISH).bindparams(**_finished(claim, state, error, stage_ms, since_changed))
+    return text(FINISH).bindparams(**finished(claim, state, error, stage_ms, since_changed))
 
 
 def claim_lost() -> ClaimLost:
@@ -307,13 +307,14 @@ def _named(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _finished(
+def finished(
     claim: Claim,
     state: str,
     error: tuple[str, str] | None,
     stage_ms: Mapping[str, float] | None,
     since_changed: str | None = None,
 ) -> dict[str, Any]:
+    """The values of `FINISH`."""
     code, detail = error or (None, None)
     return {
         **_named(claim),
