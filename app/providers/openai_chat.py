@@ -2,11 +2,9 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple
 
 import openai
-from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from app.providers.contract import (
     AS_THE_PROVIDER_LIKES,
@@ -25,6 +23,13 @@ from app.providers.usage import counting_abandoned, record_call
 from app.text.tokens import count_tokens
 
 _TOKENS_PER_MESSAGE: Final = 4  # what chat formats add around each message
+
+
+class _Usage(NamedTuple):
+    """As the provider counts tokens; 0 where it does not tell."""
+
+    asked: int
+    said: int
 
 
 class OpenAIChat:
@@ -51,13 +56,12 @@ class OpenAIChat:
         with translated_errors(self.profile):
             async with self.limits.call(asked):
                 with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
-                    completion: ChatCompletion = await self._create(
-                        messages, json_mode, max_tokens, **_options(sampling)
-                    )
-        reply = self._reply(completion, messages)
+                    answer = await self._create(messages, json_mode, max_tokens, **_options(sampling))
+        choice = self._choice(answer)
+        message = choice["message"]
+        reply = _with_usage(message.get("content") or "", _usage(answer), messages, choice.get("finish_reason"))
         self._record(reply, asked, purpose)
-        refusal = completion.choices[0].message.refusal
-        if refusal or reply.finish_reason == "content_filter":
+        if message.get("refusal") or reply.finish_reason == "content_filter":
             raise ModelRefused(f"The model '{self.profile.name}' refused the task.", profile=self.profile.name)
         return reply
 
@@ -72,7 +76,7 @@ class OpenAIChat:
     ) -> AsyncGenerator[str, None]:
         asked = _count(messages) if self.limits.counts_tokens else 0
         pieces: list[str] = []
-        usage: CompletionUsage | None = None
+        usage: _Usage | None = None
         finish_reason: str | None = None
         is_open = False
 
@@ -89,7 +93,8 @@ class OpenAIChat:
                     # Closed with this generator: a provider goes on writing for whoever does not hang up.
                     async with chunks:
                         async for chunk in chunks:
-                            usage = chunk.usage or usage
+                            if chunk.usage:
+                                usage = _Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
                             for choice in chunk.choices:
                                 finish_reason = choice.finish_reason or finish_reason
                                 if choice.delta.content:
@@ -108,15 +113,18 @@ class OpenAIChat:
     async def _create(
         self, messages: Sequence[ChatMessage], json_mode: bool, max_tokens: int | None, **options: Any
     ) -> Any:
-        """The SDK's completion or stream; asked again where the server does not know one of the request's fields."""
+        """The answer's JSON, or the SDK's stream; asked again where the server does not know one of the request's fields."""
         while True:
-            request: dict[str, Any] = {"model": self.profile.model, "messages": _as_params(messages), **options}
+            request: dict[str, Any] = {"model": self.profile.model, "messages": _as_json(messages), **options}
             if max_tokens is not None:
                 request[self._limit_field] = max_tokens
             if json_mode and self._has_json_mode:
                 request["response_format"] = {"type": "json_object"}
             try:
-                return await self._client.chat.completions.create(**request)
+                if options.get("stream"):
+                    return await self._client.chat.completions.create(**request)
+                # As plain JSON: the SDK's own method takes longer to look at what is sent and comes than all else of a call.
+                return await self._client.post("/chat/completions", cast_to=object, body=request)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not self._adapt(str(error.body), request):
                     raise
@@ -132,13 +140,14 @@ class OpenAIChat:
             return True
         return False
 
-    def _reply(self, completion: ChatCompletion, messages: Sequence[ChatMessage]) -> ChatReply:
-        if not getattr(completion, "choices", None):
+    def _choice(self, answer: Any) -> Mapping[str, Any]:
+        choices = answer.get("choices") if isinstance(answer, Mapping) else None
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
             raise ModelUnavailable(
                 f"The model '{self.profile.name}' sent an answer without content.", profile=self.profile.name
             )
-        choice = completion.choices[0]
-        return _with_usage(choice.message.content or "", completion.usage, messages, choice.finish_reason)
+        return choice
 
     def _record(self, reply: ChatReply, asked: int, purpose: Purpose) -> None:
         self.limits.owe(reply.tokens_out + max(0, reply.tokens_in - asked))
@@ -161,17 +170,20 @@ def _count(messages: Sequence[ChatMessage]) -> int:
     return sum(count_tokens(message.content) + _TOKENS_PER_MESSAGE for message in messages)
 
 
-def _as_params(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessageParam]:
-    return [
-        cast(ChatCompletionMessageParam, {"role": message.role, "content": message.content}) for message in messages
-    ]
+def _as_json(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _usage(answer: Mapping[str, Any]) -> _Usage | None:
+    told = answer.get("usage")
+    if not isinstance(told, Mapping):
+        return None
+    return _Usage(told.get("prompt_tokens") or 0, told.get("completion_tokens") or 0)
 
 
 def _with_usage(
-    text: str, usage: CompletionUsage | None, messages: Sequence[ChatMessage], finish_reason: str | None
+    text: str, usage: _Usage | None, messages: Sequence[ChatMessage], finish_reason: str | None
 ) -> ChatReply:
-    if usage is None or not usage.prompt_tokens:
+    if usage is None or not usage.asked:
         return ChatReply(text, _count(messages), count_tokens(text), is_estimated=True, finish_reason=finish_reason)
-    return ChatReply(
-        text, usage.prompt_tokens, usage.completion_tokens, is_estimated=False, finish_reason=finish_reason
-    )
+    return ChatReply(text, usage.asked, usage.said, is_estimated=False, finish_reason=finish_reason)
