@@ -176,7 +176,7 @@ def _measure(
         statements=statements,
         table_bytes=counter.table_bytes(),
         model=model.stats(),
-        peak_worker_megabytes=costs.get("workers", costs["client"]).peak_megabytes,
+        workers=costs.get("workers", costs["client"]),
         batches=batches,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
+from bench.sidebyside.meters import Cost
 from bench.sidebyside.rows import RowResult
 
 SHOWN_TABLES = 14
@@ -35,11 +36,12 @@ def _table(rounds: Mapping[str, Sequence[RowResult]], names: Mapping[str, str]) 
         ("documents a minute", lambda each: each.per_minute, "{:.0f}"),
         ("seconds", lambda each: each.seconds, "{:.1f}"),
         ("client CPU ms a document", lambda each: each.client.cpu_seconds / each.documents * 1000, "{:.0f}"),
+        ("of it workers", lambda each: _workers(each).cpu_seconds / each.documents * 1000, "{:.0f}"),
         ("server CPU ms a document", lambda each: each.server.cpu_seconds / each.documents * 1000, "{:.0f}"),
         ("statements a document", lambda each: each.statements.total / each.documents, "{:.0f}"),
         ("lease held ms a document", lambda each: each.stage_ms.get("graph.merge", 0), "{:.0f}"),
         ("peak memory MB, client", lambda each: each.client.peak_megabytes, "{:.0f}"),
-        ("peak memory MB, workers", lambda each: each.peak_worker_megabytes, "{:.0f}"),
+        ("peak memory MB, workers", lambda each: _workers(each).peak_megabytes, "{:.0f}"),
         ("peak memory MB, server", lambda each: each.server.peak_megabytes, "{:.0f}"),
         ("bytes stored a byte of text", lambda each: sum(each.table_bytes.values()) / each.text_bytes, "{:.1f}"),
         ("model calls", lambda each: each.calls.total() - each.calls["embed"], "{:.0f}"),
@@ -54,6 +56,10 @@ def _table(rounds: Mapping[str, Sequence[RowResult]], names: Mapping[str, str]) 
     for fact in ("chunks", "passages", "entities", "relations"):
         lines.append(f"| {fact} | " + " | ".join(found[0].facts.get(fact, "-") for found in rounds.values()) + " |")
     return lines
+
+
+def _workers(result: RowResult) -> Cost:
+    return result.workers or result.client
 
 
 def _notes(first: Mapping[str, RowResult]) -> list[str]:

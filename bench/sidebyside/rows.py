@@ -39,7 +39,7 @@ class RowResult:
     model: Mapping[str, Any]
     # Means a document, by stage, where the system tells them.
     stage_ms: Mapping[str, float] = field(default_factory=dict)
-    peak_worker_megabytes: float = 0.0
+    workers: Cost | None = None  # the part of the client that they are
     facts: Mapping[str, str] = field(default_factory=dict)
     # Seconds and CPU seconds of equal batches, one after the other (GROW=1).
     batches: Sequence["Batch"] = ()
