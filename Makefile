@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing migrate lock clean
+.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -75,6 +75,10 @@ bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1
 bench-load: setup ## 64 clients over 20 workspaces while documents come and go; writes docs/bench-load.md (CLIENTS= PAUSE= SECONDS= DOCUMENTS=)
 	@$(BIN)/python -m bench.load $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(PAUSE),--pause $(PAUSE)) \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) --write docs/bench-load.md
+
+bench-storage: setup ## bytes in Postgres for a byte of text, by table, with both engines (DATA= DOCUMENTS=60 WRITE=1)
+	@$(BIN)/python -m bench.storage $(if $(DATA),--data "$(DATA)") $(if $(DOCUMENTS),--documents $(DOCUMENTS)) \
+		$(if $(WRITE),--write docs/bench-storage.md)
 
 bench-tenants: setup ## what a tenant pays for the others: the same requests beside one and beside many (TENANTS=200 WORKSPACES=10)
 	@$(BIN)/python -m bench.tenants $(if $(TENANTS),--tenants $(TENANTS)) $(if $(WORKSPACES),--workspaces $(WORKSPACES))
