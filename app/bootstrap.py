@@ -42,16 +42,20 @@ from app.domain.queries.reranking import Reranking
 from app.domain.queries.service import QueryService
 from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
+from app.domain.themes.browsing import ThemeBrowsing
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.parsing.service import FileParser
 from app.providers.factory import ModelFactory
 from app.retrieval.concepts import ConceptGraphs
+from app.retrieval.contract import THEME_MODES
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
 from app.retrieval.lazy.size_store import IndexSizes
 from app.retrieval.lightrag.adapter import GraphEngine, open_graph_engine
 from app.retrieval.registry import SearchRegistry
+from app.retrieval.themes.browsing import ThemeBrowser
+from app.retrieval.themes.search import ThemeSearch
 from app.settings import Settings, refuse_engine_hijack
 
 # Of one read or write; an attempt as a whole has a limit of its own.
@@ -73,6 +77,7 @@ class Container:
     graph: GraphEngine
     searches: SearchRegistry
     concepts: ConceptGraphs
+    themes: ThemeBrowser
     index_sizes: IndexSizes
     reranking: Reranking
     tokens: TokenVerifier | None
@@ -85,6 +90,9 @@ class Container:
 
     def explainer(self) -> QueryExplainer:
         return QueryExplainer(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
+
+    def theme_browsing(self) -> ThemeBrowsing:
+        return ThemeBrowsing(self.queries(), self.themes)
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities)
@@ -186,8 +194,11 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             workspaces=WorkspaceOpener(database, ModelProfiles(database, settings.secret_key), models),
             leases=WorkspaceLeases(database, settings.lease_seconds),
             graph=graph,
-            searches=SearchRegistry({"lazy": lazy, "graph": graph.search}),
+            searches=SearchRegistry(
+                {"lazy": lazy, "graph": graph.search}, dict.fromkeys(THEME_MODES, ThemeSearch(database))
+            ),
             concepts=lazy,
+            themes=ThemeBrowser(database),
             index_sizes=IndexSizes(database),
             reranking=Reranking(settings.rerank_timeout_seconds),
             tokens=_token_verifier(settings, database, issuer_client),

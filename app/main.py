@@ -58,6 +58,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             {"name": "workspaces", "description": "A corpus: the unit of isolation."},
             {"name": "documents", "description": "Upload, status, originals and passages."},
             {"name": "queries", "description": "Evidence and context for a question."},
+            {"name": "themes", "description": "What a corpus is about."},
             {"name": "openai", "description": "The same as models of OpenAI's chat interface, which answer in words."},
             {"name": "entities", "description": "What the knowledge graph holds."},
             {"name": "events", "description": "What became of documents: a stream, and webhooks."},

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from app.retrieval.contract import MODES
+from app.retrieval.contract import MODES, THEME_MODES
 from app.retrieval.routing import PREFERRED, RoutingPolicy, Situation, canonical, route
 from app.text.routing.features import QuestionKind, rank_kinds, read_features
 from bench.installation import installation, make_workspace
@@ -53,8 +53,10 @@ class Measured:
 
     def is_fit(self, site: str) -> bool:
         """Whether `auto` picked what is best for the kind that the question has."""
-        best = next(mode for mode in PREFERRED[self.question.kind] if mode in MODES and _is_there(mode, site))
-        return self.picked[site] == best
+        modes = PREFERRED[self.question.kind]
+        # Themes are picked from the moment on that there is a map, which may be before or after the question.
+        best = next(mode for mode in modes if mode in MODES and mode not in THEME_MODES and _is_there(mode, site))
+        return self.picked[site] == best or self.picked[site] == modes[0]
 
     @property
     def is_kind_told(self) -> bool:
@@ -111,7 +113,11 @@ def _upload(client: httpx.Client, workspace: str) -> dict[str, str]:
 
 
 def _measure(client: httpx.Client, workspace: str, labels: Mapping[str, str]) -> list[Measured]:
-    modes = [mode for mode in MODES if canonical(mode) == mode]
+    modes = [mode for mode in MODES if canonical(mode) == mode and mode not in THEME_MODES]
+
+    def gain(question: Labelled, answer: Any) -> float:
+        passages = answer["evidence"]["passages"][:DEPTH]
+        return float(question.gold <= {labels[passage["document_id"]] for passage in passages})
 
     def ask(question: str, mode: str) -> Any:
         body = {"query": question, "mode": mode, "top_k": DEPTH}
@@ -120,11 +126,13 @@ def _measure(client: httpx.Client, workspace: str, labels: Mapping[str, str]) ->
     def measure(question: Labelled) -> Measured:
         earned = {}
         for mode in modes if question.gold else ():
-            found = ask(question.text, mode)["evidence"]["passages"][:DEPTH]
-            earned[mode] = float(question.gold <= {labels[passage["document_id"]] for passage in found})
+            earned[mode] = gain(question, ask(question.text, mode))
+        picked = ask(question.text, "auto")
+        if question.gold:
+            earned.setdefault(picked["mode"], gain(question, picked))
         features = read_features(question.text)
         alone = route(features, Situation(("lazy",), {"lazy": len(labels)}), RoutingPolicy())
-        return Measured(question, earned, {"with the graph": ask(question.text, "auto")["mode"], "without": alone.mode})
+        return Measured(question, earned, {"with the graph": picked["mode"], "without": alone.mode})
 
     with ThreadPoolExecutor(ASKED_AT_ONCE) as threads:
         return list(threads.map(measure, read_questions()))
@@ -198,7 +206,7 @@ def _table(measured: Sequence[Measured], site: str) -> list[str]:
     lines += ["", "all-gold@8 of each mode by kind of question, all questions:", ""]
     kinds = [kind for kind in QuestionKind if kind is not QuestionKind.CORPUS_WIDE]
     lines += [f"| mode | {' | '.join(kinds)} | held out | all |", "| --- |" + " --- |" * (len(kinds) + 2)]
-    modes = [mode for mode in MODES if canonical(mode) == mode and _is_there(mode, site)]
+    modes = [mode for mode in MODES if canonical(mode) == mode and mode not in THEME_MODES and _is_there(mode, site)]
     for name in ("auto", *modes):
         row = [_gain([item for item in measured if item.question.kind is kind], name, site) for kind in kinds]
         row += [_gain(_of(measured, "held out"), name, site), _gain(measured, name, site)]

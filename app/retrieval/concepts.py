@@ -12,7 +12,8 @@ MAX_EDGES = 400
 
 @dataclass(frozen=True)
 class ConceptNode:
-    """A concept. `passages` counts the trusted ones that hold it, `degree` the concepts here that share one with it."""
+    """A concept. `passages` counts the trusted ones that hold it, `degree` the concepts here that share one with it;
+    `pagerank` (the sum is 1) and `betweenness` (from 0 to 1, sampled) are of this neighbourhood, not of the corpus."""
 
     id: str
     label: str
@@ -21,6 +22,8 @@ class ConceptNode:
     passages: int
     degree: int
     in_question: bool
+    pagerank: float
+    betweenness: float
 
 
 @dataclass(frozen=True)

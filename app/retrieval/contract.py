@@ -29,6 +29,7 @@ from app.retrieval.errors import (
     WorkspaceBusy,
 )
 from app.retrieval.filters import NO_FILTER, EvidenceFilter
+from app.retrieval.theme_contract import NO_OPTIONS, NO_THEMES, Source, ThemeOptions, ThemesFound
 
 # Handed on: whoever uses a protocol meets its errors.
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "GraphStoreUnavailable",
     "GraphWriteFailed",
     "LeaseLost",
+    "Source",
     "UnknownMode",
     "WorkspaceBusy",
 ]
@@ -46,9 +48,10 @@ Vector = NDArray[Any]
 GRAPH_MODES = ("naive", "local", "global", "hybrid", "mix")
 LAZY_MODES = ("lazy", "lazy-fast", "lazy-balanced", "lazy-wide")
 BASELINE_MODES = ("baseline",)
+THEME_MODES = ("themes",)
 MODES: Mapping[str, Engine] = {
     **dict.fromkeys(GRAPH_MODES, "graph"),
-    **dict.fromkeys((*LAZY_MODES, *BASELINE_MODES), "lazy"),
+    **dict.fromkeys((*LAZY_MODES, *BASELINE_MODES, *THEME_MODES), "lazy"),
 }
 
 
@@ -304,15 +307,7 @@ class SearchRequest:
     budgets: LazyBudgets = NO_BUDGETS
     filter: EvidenceFilter = NO_FILTER
     added_terms: tuple[str, ...] = ()  # words to look for beside those of the question, which count less
-
-
-@dataclass(frozen=True)
-class Source:
-    """Which leg found a piece of evidence, at which rank (from 1), with which score of that leg (None: it gives none)."""
-
-    leg: str
-    rank: int
-    score: float | None = None
+    themes: ThemeOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -390,6 +385,7 @@ class SearchResult:
     notes: tuple[str, ...] = ()
     withheld: Mapping[str, int] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    themes: ThemesFound = NO_THEMES
 
 
 class Search(Protocol):

@@ -7,10 +7,11 @@ from app.retrieval.routing import AUTO
 
 
 class SearchRegistry:
-    """The searches of this process, by engine."""
+    """The searches of this process, by engine; a mode may have one of its own."""
 
-    def __init__(self, searches: Mapping[Engine, Search]) -> None:
+    def __init__(self, searches: Mapping[Engine, Search], by_mode: Mapping[str, Search] | None = None) -> None:
         self._searches = searches
+        self._by_mode = by_mode or {}
 
     def search_for(self, mode: str, engines: Sequence[str]) -> Search:
         """The search for `mode` in a workspace that has these engines.
@@ -28,4 +29,4 @@ class SearchRegistry:
                 engine=engine,
                 mode=mode,
             )
-        return self._searches[engine]
+        return self._by_mode.get(mode) or self._searches[engine]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.errors import Invalid
-from app.retrieval.contract import GRAPH_MODES, MODES, Engine
+from app.retrieval.contract import GRAPH_MODES, MODES, THEME_MODES, Engine
 from app.text.routing.features import QuestionFeatures, QuestionKind, rank_kinds
 
 AUTO: Final = "auto"
@@ -30,9 +30,10 @@ LAST_RESORT: Final = (
     "local",
     "global",
     "naive",
+    "themes",
 )
 # One hop or none, and short contexts: no graph, no wide walk.
-CHEAP_MODES: Final = ("baseline", "lazy-fast", "lazy-balanced", "naive")
+CHEAP_MODES: Final = ("baseline", "lazy-fast", "lazy-balanced", "naive", "themes")
 # A graph that lacks more of the documents than this would answer from a part of the corpus.
 READY_SHARE: Final = 0.9
 
@@ -66,10 +67,17 @@ class RoutingPolicy:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a workspace has: its engines, and how many documents each answers from."""
+    """What a workspace has: its engines, how many documents each answers from, and whether there is a map of themes."""
 
     engines: tuple[str, ...]
     documents: Mapping[Engine, int]
+    has_themes: bool = False
+
+    def is_ready(self, mode: str) -> bool:
+        """Whether the mode has what it answers from."""
+        if mode in THEME_MODES:
+            return self.has_themes
+        return self.is_graph_ready or mode not in GRAPH_MODES
 
     @property
     def is_graph_ready(self) -> bool:
@@ -101,7 +109,7 @@ def route(
     Raises NoModeFits if nothing is left.
     """
     allowed = [mode for mode in policy.allowed(situation.engines) if fitting is None or mode in fitting]
-    usable = [mode for mode in allowed if situation.is_graph_ready or mode not in GRAPH_MODES] or allowed
+    usable = [mode for mode in allowed if situation.is_ready(mode)] or allowed
     if not usable:
         raise NoModeFits(
             "No mode that this workspace allows has a use for what the question asks for.",
@@ -119,7 +127,12 @@ def route(
         kind=kind,
         reason=_reason(features, kind, mode, situation, policy),
         runner_up=others[0] if others else None,
-        features={**features.counts, "documents": dict(situation.documents), "graph_ready": situation.is_graph_ready},
+        features={
+            **features.counts,
+            "documents": dict(situation.documents),
+            "graph_ready": situation.is_graph_ready,
+            "themes_ready": situation.has_themes,
+        },
     )
 
 
@@ -159,6 +172,14 @@ def _reason(
 def _passed_over(kind: QuestionKind, mode: str, situation: Situation) -> str:
     before = PREFERRED[kind][: PREFERRED[kind].index(mode)] if mode in PREFERRED[kind] else PREFERRED[kind]
     known = [name for name in before if name in MODES]
+    if set(known) & set(THEME_MODES) and not situation.has_themes:
+        known = [name for name in known if name not in THEME_MODES]
+        rest = _passed_over_modes(known, situation)
+        return f"There is no map of themes yet. {rest}".strip()
+    return _passed_over_modes(known, situation)
+
+
+def _passed_over_modes(known: Sequence[str], situation: Situation) -> str:
     if "graph" in situation.engines and not situation.is_graph_ready and set(known) & set(GRAPH_MODES):
         return (
             f"The graph has {situation.documents.get('graph', 0)} of {situation.documents.get('lazy', 0)} documents,"

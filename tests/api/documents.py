@@ -13,7 +13,11 @@ from sqlalchemy import update
 
 from app.db.base import WorkspaceId
 from app.db.models import IndexState, LiveVersion
+from app.retrieval.contract import MODES, THEME_MODES
 from tests.factories import Tenancy
+
+# Those that answer from a document as soon as it is indexed; themes need a map, which has tests of its own.
+DIRECT_MODES = [mode for mode in MODES if mode not in THEME_MODES]
 
 
 async def upload_text(client: httpx.AsyncClient, workspace_id: UUID, text: str = "Some text.", **body: Any) -> Any:

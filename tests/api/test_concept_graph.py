@@ -53,6 +53,9 @@ async def test_the_concepts_of_the_best_passages_and_what_they_share(
     for node in graph["nodes"]:
         assert node["degree"] == sum(node["id"] in pair for pair in ends)
         assert 0 < node["weight"] <= 1
+        assert 0 <= node["betweenness"] <= 1
+    assert sum(node["pagerank"] for node in graph["nodes"]) == pytest.approx(1, abs=1e-4)
+    assert max(graph["nodes"], key=lambda node: node["pagerank"])["degree"] == max(n["degree"] for n in graph["nodes"])
     first = graph["seeds"][0]
     assert first["passage"]["title"] == "Sensors"
     assert nodes["Kestrel Polymers"]["id"] in first["nodes"]

@@ -15,9 +15,8 @@ from app.bootstrap import Worker
 from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.jobs import PurgeGraphVersion
-from app.retrieval.contract import MODES
 from tests.api.conftest import Index
-from tests.api.documents import set_state, until, upload_text
+from tests.api.documents import DIRECT_MODES, set_state, until, upload_text
 from tests.factories import Tenancy
 from workers.task import attempt
 
@@ -71,7 +70,7 @@ async def test_a_query_sees_one_content_however_often_it_is_replaced(
     document: Any,
 ) -> None:
     """Old contents are removed meanwhile, so that the workspace is written all the time."""
-    modes = itertools.cycle(MODES)
+    modes = itertools.cycle(DIRECT_MODES)
     answers: list[tuple[str, set[str]]] = []
     written = asyncio.Event()
 
@@ -94,7 +93,7 @@ async def test_a_query_sees_one_content_however_often_it_is_replaced(
         for _ in range(ASKED_AT_ONCE):
             group.create_task(keep_asking())
     assert [(mode, ships) for mode, ships in answers if len(ships) != 1] == []
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         assert await ask(client, workspace_id, mode) == {SHIPS[-1]}
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from app.db.base import WorkspaceId
 from app.db.session import Database
-from app.retrieval.contract import MODES
 from app.settings import Settings
 from tests.api.conftest import Index
-from tests.api.documents import set_state, upload_text
+from tests.api.documents import DIRECT_MODES, set_state, upload_text
 from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
 
@@ -54,7 +53,7 @@ def cuts(explained: Any) -> list[str | None]:
 async def test_what_is_in_the_context_is_cut_by_nothing(
     client: httpx.AsyncClient, workspace_id: WorkspaceId, documents: list[Any]
 ) -> None:
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         told = await explain(client, workspace_id, documents[0], mode=mode)
         assert (cuts(told), told["untrusted"]) == ([None], None), mode
         assert 1 <= told["passages"][0]["rank"] <= told["candidates"]

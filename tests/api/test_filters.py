@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from app.db.base import WorkspaceId
-from app.retrieval.contract import GRAPH_MODES, MODES
+from app.retrieval.contract import GRAPH_MODES
 from tests.api.conftest import Index
-from tests.api.documents import upload_text
+from tests.api.documents import DIRECT_MODES, upload_text
 from tests.factories import Tenancy
 
 FIELDS = {"department": "string", "year": "number", "final": "boolean", "signed": "date", "tags": "string_list"}
@@ -50,7 +50,7 @@ async def ask(client: httpx.AsyncClient, url: str, **body: Any) -> Any:
     return response.json()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", DIRECT_MODES)
 async def test_a_filter_to_one_document_lets_nothing_else_through(
     client: httpx.AsyncClient, url: str, documents: Any, mode: str
 ) -> None:
@@ -215,11 +215,11 @@ async def test_a_change_of_metadata_shows_in_the_next_query(
     assert (await ask(client, url, mode="lazy", filter=wanted))["citations"] == []
     path = f"/v1/workspaces/{workspace_id}/documents/{documents[1]['id']}"
     await client.patch(path, json={"metadata": {"department": "legal"}})
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         answer = await ask(client, url, mode=mode, filter=wanted)
         assert {found["title"] for found in answer["evidence"]["passages"]} == {"Second"}, mode
     await client.delete(path)
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         answer = await ask(client, url, mode=mode, filter=wanted)
         assert answer["citations"] == []
         assert answer["evidence"]["entities"] == []

@@ -14,9 +14,8 @@ import pytest
 
 from app.domain.tenants.records import Role
 from app.main import create_app
-from app.retrieval.contract import MODES
 from tests.api.conftest import Connect, Index
-from tests.api.documents import upload_text
+from tests.api.documents import DIRECT_MODES, upload_text
 from tests.factories import Tenancy
 
 DOCUMENT = create_app().openapi()
@@ -231,7 +230,7 @@ async def test_a_key_of_another_workspace_sees_nothing_of_this_one(
     assert await everything_of(owner) == before
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", DIRECT_MODES)
 async def test_a_marker_is_found_by_its_own_tenant_only(
     owner: Owner, stranger: httpx.AsyncClient, other_tenancy: Tenancy, index: Index, mode: str
 ) -> None:

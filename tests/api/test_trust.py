@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from app.db.base import WorkspaceId
-from app.retrieval.contract import GRAPH_MODES, MODES
+from app.retrieval.contract import GRAPH_MODES
 from tests.api.conftest import Index
-from tests.api.documents import set_state, upload_text
+from tests.api.documents import DIRECT_MODES, set_state, upload_text
 from tests.factories import Tenancy
 
 FIRST = "Kestrel Polymers makes the seals of the Tideline Sensor in Porto. Marta Oliveira ordered the Tideline Sensor."
@@ -43,16 +43,16 @@ async def test_what_is_inserted_shows_and_what_is_deleted_does_not_in_the_next_q
     client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, index: Index
 ) -> None:
     await index(tenancy, await upload_text(client, workspace_id, FIRST))
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         assert told(await ask(client, workspace_id, mode)) == []
     second = await upload_text(client, workspace_id, SECOND)
     await index(tenancy, second)
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         answer = await ask(client, workspace_id, mode)
         assert told(answer), mode
         assert answer["withheld"] == {}, mode
     await client.delete(second["links"]["self"])
-    for mode in MODES:
+    for mode in DIRECT_MODES:
         answer = await ask(client, workspace_id, mode)
         assert told(answer) == [], mode
         assert answer["evidence"]["passages"], mode

@@ -29,6 +29,7 @@ from app.api.v1.queries.comparing import router as comparing
 from app.api.v1.queries.explaining import router as explaining
 from app.api.v1.queries.log import router as query_log
 from app.api.v1.queries.router import router as queries
+from app.api.v1.themes.router import router as themes
 from app.api.v1.usage.router import router as usage
 from app.api.v1.workspaces.router import router as workspaces
 
@@ -53,6 +54,7 @@ RESOURCES = (
     comparing,
     query_log,
     concepts,
+    themes,
     # Before the route that takes any path for a name.
     entity_changes,
     entity_graph,

@@ -30,6 +30,7 @@ class Cut:
     passages: int = 0
     entities: int = 0
     relations: int = 0
+    themes: int = 0
 
     def sentence(self) -> str | None:
         """None if everything fitted."""
@@ -39,6 +40,7 @@ class Cut:
                 (self.passages, "passages"),
                 (self.entities, "entities"),
                 (self.relations, "relations"),
+                (self.themes, "themes"),
             )
             if number
         ]

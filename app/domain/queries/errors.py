@@ -19,6 +19,27 @@ class BudgetsNotUsed(Invalid):
     title = "The mode takes no budgets"
 
 
+class ThemeOptionsNotUsed(Invalid):
+    """Levels and relevance are of themes; the mode of this query has no use for them."""
+
+    code = "theme_options_not_used"
+    title = "The mode takes no options of themes"
+
+
+class RerankNotUsed(Invalid):
+    """Passages of themes stand for their theme, and are not ordered by themselves."""
+
+    code = "rerank_not_used"
+    title = "The mode takes no reranker"
+
+
+class QueryRequired(Invalid):
+    """Only `themes` answers when nothing is asked: it then tells what the corpus is about."""
+
+    code = "query_required"
+    title = "The question is missing"
+
+
 class ChatModelMissing(Conflict):
     """What is asked for takes a chat model, which is chosen when a workspace is created."""
 

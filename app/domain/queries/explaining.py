@@ -10,17 +10,19 @@ from typing import Final, Literal
 from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
-from app.domain.queries.context import Budgets, entity_line, relation_line, render_context
+from app.domain.queries.context import Budgets, entity_line, relation_line
 from app.domain.queries.expansion import expand
 from app.domain.queries.explaining_repository import ExplainedDocuments
 from app.domain.queries.planning import Plan, Question
 from app.domain.queries.reranking import CANDIDATES, returned_by
 from app.domain.queries.service import QueryService
+from app.domain.queries.theme_context import render
 from app.providers.usage import meter_usage
 from app.retrieval.budgets import LazyBudgets
 from app.retrieval.contract import (
     LAZY_MODES,
     MODES,
+    THEME_MODES,
     Engine,
     EngineWorkspace,
     EntityEvidence,
@@ -43,6 +45,7 @@ ALL_CANDIDATES: Final = 1000
 LARGEST: Final = LazyBudgets(relevance_budget=128, seed_k=32, max_concepts_per_chunk=40)
 LEGS: Final[Mapping[Engine, tuple[str, ...]]] = {"lazy": ("bm25", "vectors"), "graph": ("chunks", "vectors", "words")}
 WALK_LEGS: Final = ("names", "concepts")
+THEME_LEGS: Final = ("themes",)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class QueryExplainer(QueryService):
             finally:
                 await self._write_ledger(tenant_id, workspace_id, query_id, meter)
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
-        context = render_context(found, budgets, count_again)
+        context = render(plan.mode, found, budgets, count_again)
         judge = _Judge(found, every, largest, {passage.passage_id for passage in context.cited}, reranker is not None)
         known: Cut | None = "not_trusted" if untrusted else "filtered" if is_filtered else None
         fates = tuple(judge.fate(passage_id, ordinal, known) for passage_id, ordinal in document.passages)
@@ -184,7 +187,8 @@ async def _with_largest_budgets(search: Search, workspace: EngineWorkspace, requ
 
 
 def _legs(plan: Plan, fates: Sequence[PassageFate]) -> tuple[LegFate, ...]:
-    names = LEGS[MODES[plan.mode]] + (WALK_LEGS if plan.mode in LAZY_MODES else ())
+    own = WALK_LEGS if plan.mode in LAZY_MODES else THEME_LEGS if plan.mode in THEME_MODES else ()
+    names = LEGS[MODES[plan.mode]] + own
     ranks = {name: [source.rank for fate in fates for source in fate.found_by if source.leg == name] for name in names}
     return tuple(LegFate(name, len(found), min(found, default=None)) for name, found in ranks.items())
 

@@ -4,14 +4,24 @@ from collections.abc import Mapping
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, func, select, text
 
 from app.db.models import Document, IndexState, LiveVersion
 from app.db.repository import TenantRepository
 from app.retrieval.contract import Engine
 
+_HAS_THEMES = text("""
+SELECT EXISTS (SELECT 1 FROM theme_maps m
+                WHERE m.tenant_id = :tenant_id AND m.workspace_id = :workspace_id AND m.state = 'ready' AND m.levels > 0)
+""")
+
 
 class TrustedDocuments(TenantRepository):
+    async def has_themes(self, workspace_id: UUID) -> bool:
+        """Whether there is a map of the workspace's themes that can be answered from."""
+        parameters = {"tenant_id": self.session.tenant_id, "workspace_id": workspace_id}
+        return bool(await self.session.scalar(_HAS_THEMES, parameters))
+
     async def count(self, workspace_id: UUID, *, include_partial: bool) -> Mapping[Engine, int]:
         """Documents that each engine answers from, by the rule of `app/retrieval/store/trust.py`; one without any is missing."""
         live, state = LiveVersion, IndexState

@@ -13,9 +13,10 @@ from uuid import UUID
 from app.errors import AppError, Conflict
 from app.providers.contract import ModelRejected, RerankModel
 from app.retrieval.budgets import DEFAULT_TOP_K
-from app.retrieval.contract import LAZY_MODES, PassageEvidence, SearchRequest, SearchResult, Source
+from app.retrieval.contract import LAZY_MODES, THEME_MODES, PassageEvidence, SearchRequest, SearchResult, Source
 from app.retrieval.deadline import give_up, time_left
 from app.retrieval.lazy.budgets import flavour_of
+from app.retrieval.themes.budgets import passages_wanted
 
 CANDIDATES: Final = 50
 # After a failure others do not wait for it as well.
@@ -92,6 +93,8 @@ def widened(request: SearchRequest) -> SearchRequest:
 
 def returned_by(request: SearchRequest) -> int:
     """How many passages the request brings back at most."""
+    if request.mode in THEME_MODES:
+        return passages_wanted(request)
     flavour = flavour_of(request) if request.mode in LAZY_MODES else None
     return flavour.returned if flavour is not None else request.top_k or DEFAULT_TOP_K
 

@@ -10,7 +10,7 @@ from app.db.counting import counting_statements
 from app.db.session import Database
 from app.domain.limits.errors import quota_exceeded
 from app.domain.limits.repository import LimitsRepository, Standing
-from app.domain.queries.context import Budgets, RenderedContext, render_context
+from app.domain.queries.context import Budgets, RenderedContext
 from app.domain.queries.deadlines import answered_within, missing_legs
 from app.domain.queries.expansion import Expansion, RememberedEmbedding, expand
 from app.domain.queries.log import QueryLog
@@ -18,6 +18,7 @@ from app.domain.queries.log_repository import LogEntry
 from app.domain.queries.planning import AddedTerm, Plan, Question, asked_mode, plan_question
 from app.domain.queries.repository import TrustedDocuments
 from app.domain.queries.reranking import Reranked, Reranking, RerankModelMissing, widened
+from app.domain.queries.theme_context import render
 from app.domain.usage.repository import UsageLedger
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
@@ -26,7 +27,7 @@ from app.metrics import observe_query
 from app.providers.contract import EmbeddingModel, ModelProfile, RerankModel
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
-from app.retrieval.contract import MODES, EngineWorkspace, Search, SearchRequest, SearchResult
+from app.retrieval.contract import MODES, THEME_MODES, EngineWorkspace, Search, SearchRequest, SearchResult
 from app.retrieval.deadline import asked
 from app.retrieval.registry import SearchRegistry
 from app.retrieval.routing import AUTO, Routing
@@ -88,7 +89,8 @@ class QueryService:
         What a leg of the search finds only after `timeout_ms` is not in the answer, which names such legs.
 
         Raises WorkspaceNotFound, WorkspaceDeleting, UnknownMode, EngineOff, KeywordsNotUsed, BudgetsNotUsed, NoModeFits,
-        ChatModelMissing, FieldNotDeclared, FilterMismatch, RerankModelMissing, QuotaExceeded or QueryDeadline.
+        ThemeOptionsNotUsed, RerankNotUsed, QueryRequired, ThemeLevelUnknown, ChatModelMissing, FieldNotDeclared,
+        FilterMismatch, RerankModelMissing, QuotaExceeded or QueryDeadline.
         """
         with counting_statements() as count:
             async with answered_within(question.timeout_ms) as deadline:
@@ -123,7 +125,7 @@ class QueryService:
         result = found.result
         searched = time.perf_counter()
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
-        context = render_context(result, budgets, count_again)
+        context = render(plan.mode, result, budgets, count_again)
         ended = time.perf_counter()
         stages = {"open": opened - started, "render": ended - searched, "total": ended - started}
         if question.expand != "none":
@@ -150,14 +152,16 @@ class QueryService:
             trusted = TrustedDocuments(session)
             partial = question.include_partial
             documents = await trusted.count(workspace_id, include_partial=partial) if is_auto else {}
+            has_themes = is_auto and await trusted.has_themes(workspace_id)
         refuse_deleting(record.row)
-        plan = plan_question(record, question, documents)
+        plan = plan_question(record, question, documents, has_themes=has_themes)
         search = self._searches.search_for(plan.mode, record.row.engines)
         workspace = await self._workspaces.engine_workspace(record)
         refuse_spent(standing, workspace.embedding.profile)
         if plan.asks_chat and workspace.chat is not None:
             refuse_spent(standing, workspace.chat.profile)
-        return record, search, workspace, plan, await self._reranker(record, question, standing)
+        reranker = None if plan.mode in THEME_MODES else await self._reranker(record, question, standing)
+        return record, search, workspace, plan, reranker
 
     async def _reranker(self, record: WorkspaceRecord, question: Question, standing: Standing) -> RerankModel | None:
         """None where nothing is to be reranked. Raises RerankModelMissing, QuotaExceeded or QueryDeadline."""
@@ -212,7 +216,7 @@ class QueryService:
         expansion: Expansion,
     ) -> tuple[str, ...]:
         engine = MODES[plan.mode]
-        notes = [*expansion.notes, *result.notes]
+        notes = [*expansion.notes, *(notice.detail for notice in result.themes.notices), *result.notes]
         if not (result.passages or result.entities or result.relations):
             async with self._database.tenant(workspace.ref.tenant_id) as session:
                 partial = plan.question.include_partial

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.retrieval.contract import MODES
 from app.retrieval.routing import RoutingPolicy
+from app.retrieval.theme_contract import COVERAGE_WEIGHT
 from app.text.routing.features import QuestionKind
 
 
@@ -32,6 +33,13 @@ class QuerySettings(BaseModel):
     auto_cheap_only: bool = Field(default=False, description="`auto` picks no graph mode and no wide walk.")
     query_log_share: float = Field(default=1.0, ge=0, le=1, description="Part of the queries that are logged.")
     query_log_text: bool = Field(default=False, description="Whether the log keeps the text of questions.")
+
+    theme_coverage_weight: float = Field(
+        default=COVERAGE_WEIGHT,
+        ge=0,
+        le=1,
+        description="Of a question's coverage in the rank of a theme; the theme's importance has the rest.",
+    )
 
     @property
     def routing(self) -> RoutingPolicy:

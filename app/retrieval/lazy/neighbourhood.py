@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from app.retrieval.concepts import MAX_EDGES, ConceptEdge, ConceptGraph, ConceptNode, ConceptSeed
 from app.retrieval.contract import PassageEvidence
+from app.retrieval.lazy.centrality import betweenness, pagerank
 from app.retrieval.lazy.selection import kind_of
 from app.retrieval.lazy.store import Postings
 from app.retrieval.lazy.traversal import Visit
@@ -37,6 +38,9 @@ def draw(
     shared = _shared_passages({visit.key: [passage for passage, _ in postings[visit.key]] for visit in visits})
     degrees = Counter(key for pair in shared for key in pair)
     ordered = sorted(visits, key=lambda visit: (-visit.score, visit.key))
+    places = {visit.key: place for place, visit in enumerate(ordered)}
+    links = [(places[left], places[right], float(weight)) for (left, right), weight in sorted(shared.items())]
+    ranks, between = pagerank(len(ordered), links), betweenness(len(ordered), links)
     nodes = tuple(
         ConceptNode(
             id=str(visit.key),
@@ -46,8 +50,10 @@ def draw(
             passages=visit.df,
             degree=degrees[visit.key],
             in_question=visit.key in asked,
+            pagerank=round(rank, 6),
+            betweenness=round(part, 6),
         )
-        for visit in ordered
+        for visit, rank, part in zip(ordered, ranks, between, strict=True)
     )
     edges = sorted(shared.items(), key=lambda item: (-item[1], item[0]))
     return ConceptGraph(

@@ -123,6 +123,7 @@ class LexicalResult:
     corpus_terms: int = 0  # repeated ones counted
     idf: Mapping[str, float] = field(default_factory=dict)
     withheld: Mapping[int, tuple[int, str]] = field(default_factory=dict)  # as of a `Ranking`
+    read: frozenset[int] = frozenset()  # keys of the terms that were looked for, but for those too common to be read
 
 
 def count_terms(title: str, heading_path: Sequence[str], passage: Iterable[Token]) -> TermCounts:
@@ -203,6 +204,7 @@ async def search_terms(
         corpus_passages=head.corpus,
         corpus_terms=head.terms,
         idf=idf,
+        read=frozenset(key for key in df if key in used or read[key] == 0),
     )
 
 

@@ -16,10 +16,12 @@ class ConceptNodeRead(BaseModel):
     id: str
     label: str
     kind: str = Field(description="`name`, `number` or `word`.")
-    weight: float = Field(description="How strongly the question leads to it, at most 1.")
+    weight: float = Field(description="Its relevance: how strongly the question leads to it, at most 1.")
     passages: int = Field(description="Passages that hold it.")
     degree: int = Field(description="Other nodes that share a passage with it, those of left-out edges included.")
     in_question: bool
+    pagerank: float = Field(description="How central it is among these nodes; the sum over them is 1.")
+    betweenness: float = Field(description="Part of the shortest paths among these nodes that lead over it, estimated.")
 
 
 class ConceptEdgeRead(BaseModel):
@@ -62,11 +64,11 @@ _EXAMPLE: dict[str, Any] = {
     "nodes": [
         {
             "id": "-5512", "label": "Press 4", "kind": "name", "weight": 0.41, "passages": 6, "degree": 1,
-            "in_question": True,
+            "in_question": True, "pagerank": 0.5, "betweenness": 0.0,
         },
         {
             "id": "87134", "label": "Kestrel Polymers", "kind": "name", "weight": 0.22, "passages": 3, "degree": 1,
-            "in_question": False,
+            "in_question": False, "pagerank": 0.5, "betweenness": 0.0,
         },
     ],
     "edges": [{"source": "-5512", "target": "87134", "weight": 2}],

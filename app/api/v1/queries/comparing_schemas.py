@@ -70,6 +70,7 @@ class AnswerSummary(BaseModel):
     passages: list[PassageSummary]
     entities: int
     relations: int
+    themes: list[str] = Field(description="Their labels, in the mode `themes`.")
     timings_ms: dict[str, float]
     usage: Usage = Field(description="The question is embedded once, by the first mode that asks.")
     notes: list[str]
@@ -86,6 +87,7 @@ class AnswerSummary(BaseModel):
             passages=[PassageSummary.of(rank, passage) for rank, passage in enumerate(result.passages, start=1)],
             entities=len(result.entities),
             relations=len(result.relations),
+            themes=[theme.label for theme in result.themes.themes],
             timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
             usage=Usage.of(answer.usage, answer.cost),
             notes=list(answer.notes),
@@ -131,7 +133,7 @@ _PASSAGE: dict[str, Any] = {
 }  # fmt: skip
 _ANSWER: dict[str, Any] = {
     "id": "6a2f0c0e-2d0e-4f57-8f0c-5f4f8c0f6f01", "mode": "baseline", "routing": None, "added_terms": [],
-    "context_tokens": 62, "passages": [_PASSAGE], "entities": 0, "relations": 0, "timings_ms": {"total": 21.4},
+    "context_tokens": 62, "passages": [_PASSAGE], "entities": 0, "relations": 0, "themes": [], "timings_ms": {"total": 21.4},
     "usage": {
         "model_calls": 0, "embedding_calls": 1, "rerank_calls": 0, "tokens_in": 14, "tokens_out": 0, "estimated_calls": 0,
         "sql_statements": 14, "cost": None,

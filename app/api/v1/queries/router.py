@@ -8,7 +8,14 @@ from app.api.problems import problems
 from app.api.v1.queries.schemas import Query, QueryAnswer
 from app.domain.limits.errors import QuotaExceeded
 from app.domain.queries.deadlines import QueryDeadline
-from app.domain.queries.errors import BudgetsNotUsed, ChatModelMissing, KeywordsNotUsed
+from app.domain.queries.errors import (
+    BudgetsNotUsed,
+    ChatModelMissing,
+    KeywordsNotUsed,
+    QueryRequired,
+    RerankNotUsed,
+    ThemeOptionsNotUsed,
+)
 from app.domain.queries.filters import FieldNotDeclared, FilterMismatch
 from app.domain.queries.reranking import RerankModelMissing
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
@@ -16,6 +23,7 @@ from app.errors import AppError
 from app.providers.contract import EmbeddingMismatch, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.contract import EngineOff, UnknownMode
 from app.retrieval.routing import NoModeFits
+from app.retrieval.themes.levels import ThemeLevelUnknown
 
 # Of whatever asks a workspace.
 QUERY_ERRORS: tuple[type[AppError], ...] = (
@@ -25,6 +33,10 @@ QUERY_ERRORS: tuple[type[AppError], ...] = (
     UnknownMode,
     KeywordsNotUsed,
     BudgetsNotUsed,
+    ThemeOptionsNotUsed,
+    ThemeLevelUnknown,
+    RerankNotUsed,
+    QueryRequired,
     FieldNotDeclared,
     FilterMismatch,
     NoModeFits,

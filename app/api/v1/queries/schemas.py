@@ -4,13 +4,14 @@ from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.fields import Body, Prose
 from app.api.v1.documents.schemas import DOCUMENT_ID, VERSION_ID
 from app.api.v1.queries.evidence import Citation, EntityFound, Evidence, PassageFound, RelationFound
 from app.api.v1.queries.filters import FilterGiven
 from app.api.v1.queries.routing_schemas import ROUTING_EXAMPLE, AddedTermRead, RoutingRead
+from app.api.v1.themes.schemas import MAX_LEVEL, NoticeRead, ThemesRead
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
 from app.domain.queries.filters import NOT_FILTERED
@@ -19,7 +20,7 @@ from app.domain.queries.service import Answer
 from app.domain.workspaces.settings import Line
 from app.providers.usage import UsageMeter
 from app.retrieval.budgets import LazyBudgets
-from app.retrieval.contract import EntityEvidence, Keywords, PassageEvidence, RelationEvidence, Source
+from app.retrieval.contract import THEME_MODES, EntityEvidence, Keywords, PassageEvidence, RelationEvidence, Source
 
 MAX_QUERY_CHARS = 10_000
 Keyword = Annotated[Line, Field(max_length=200)]
@@ -50,18 +51,24 @@ class Query(Body):
                 {"query": "Who supplies the seals?", "mode": "lazy-fast", "relevance_budget": 12, "seed_k": 6},
                 {"query": "Who supplies the seals?", "filter": {"languages": ["en", "de"]}},
                 {"query": "Who supplies the seals?", "mode": "local", "keywords": {"low": ["press 4", "seal"]}},
+                {"mode": "themes", "level": 0, "top_k": 10},
             ]
         }
     )
 
-    query: Annotated[Prose, AfterValidator(not_blank)] = Field(
-        min_length=1, max_length=MAX_QUERY_CHARS, description=f"At most {MAX_QUERY_CHARS} characters."
+    query: Prose = Field(
+        default="",
+        max_length=MAX_QUERY_CHARS,
+        description=f"At most {MAX_QUERY_CHARS} characters; blank in the mode `themes` only: what the corpus is about.",
     )
     mode: str | None = Field(
         default=None, max_length=40, description="One of `GET /v1/modes`; else the workspace's default mode."
     )
     top_k: int | None = Field(
-        default=None, ge=1, le=100, description="Passages; else 10, and in lazy modes what `max_context_chunks` says."
+        default=None,
+        ge=1,
+        le=100,
+        description="Passages; else 10, and in lazy modes what `max_context_chunks` says. In `themes`: themes; else 5.",
     )
     graph_top_k: int = Field(default=40, ge=1, le=200, description="Entities and relations.")
     max_entity_tokens: int = Field(default=6000, ge=0, le=100_000, description="Of the context, for entities.")
@@ -88,6 +95,13 @@ class Query(Body):
         default=None, ge=10, le=600_000, description="Legs that are not done in time are left out; none done: 504."
     )
 
+    level: Annotated[int, Field(ge=0, le=MAX_LEVEL)] | Literal["auto"] | None = Field(
+        default=None, description="`themes` only: 0 is the coarsest; `auto` and null: as fits the question."
+    )
+    min_relevance: float | None = Field(
+        default=None, ge=0, le=1, description="`themes` only: themes of less relevance to the question are left out."
+    )
+
     preset: Literal["showcase"] | None = Field(
         default=None, description="Lazy modes: the budgets of the project that lazy retrieval comes from."
     )
@@ -98,7 +112,10 @@ class Query(Body):
         default=None, ge=1, le=32, description="Lazy modes: passages to start from; else 4, 8 or 12."
     )
     max_context_chunks: int | None = Field(
-        default=None, ge=1, le=100, description="Lazy modes: passages; goes before `top_k`. Else 4, 8 or 12."
+        default=None,
+        ge=1,
+        le=100,
+        description="Lazy modes: passages; goes before `top_k`. Else 4, 8 or 12. In `themes`: passages of all themes.",
     )
     max_concepts_per_chunk: int | None = Field(
         default=None, ge=1, le=40, description="Lazy modes: concepts read of a passage; else 24, 32 or 40."
@@ -154,6 +171,8 @@ class QueryAnswer(BaseModel):
     context_tokens: int
     citations: list[Citation] = Field(description="In the order of their marks in the context.")
     evidence: Evidence
+    themes: ThemesRead | None = Field(description="Of the mode `themes`; else null.")
+    notices: list[NoticeRead] = Field(description="What a program should know of the answer, by stable code.")
     withheld: dict[str, int] = Field(
         description="Pieces of evidence that were found and may not be used now, by reason: `deleting`, `purging`,"
         " `replaced`, `partial` or `not_ready`; under a `filter` documents that meet it."
@@ -176,6 +195,8 @@ class QueryAnswer(BaseModel):
             context_tokens=answer.context.tokens,
             citations=Citation.of_all(answer.context.cited, workspace_id),
             evidence=Evidence.of(result, workspace_id),
+            themes=ThemesRead.of(result.themes, workspace_id) if answer.mode in THEME_MODES else None,
+            notices=[NoticeRead.model_validate(notice) for notice in result.themes.notices],
             withheld=dict(result.withheld),
             timings_ms={name: round(value, 2) for name, value in answer.timings_ms.items()},
             usage=Usage.of(answer.usage, answer.cost, answer.statements),
@@ -236,6 +257,8 @@ QueryAnswer.model_config["json_schema_extra"] = {
                 "entities": [EntityFound.of(_ENTITY, WorkspaceId(UUID(WORKSPACE_ID))).model_dump(mode="json")],
                 "relations": [RelationFound.of(_RELATION, WorkspaceId(UUID(WORKSPACE_ID))).model_dump(mode="json")],
             },
+            "themes": None,
+            "notices": [],
             "withheld": {},
             "timings_ms": {"open": 3.1, "keywords": 0.4, "retrieve": 48.0, "render": 1.2, "total": 61.7},
             "usage": {

@@ -1,0 +1,1 @@
+"""Themes of a corpus over HTTP."""

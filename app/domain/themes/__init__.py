@@ -1,0 +1,1 @@
+"""Themes of a workspace: reading them, and having them made anew."""

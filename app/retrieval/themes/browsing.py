@@ -1,0 +1,137 @@
+"""Reads a workspace's themes level by level, without a question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from app.db.session import Database, TenantSession
+from app.errors import NotFound
+from app.retrieval.contract import EngineWorkspace, PassageEvidence, Source
+from app.retrieval.store.passages import load_evidence
+from app.retrieval.theme_contract import DEFAULT_THEMES, Notice, ThemeEvidence, ThemeMapState, ThemeRank
+from app.retrieval.themes.describing import describe, map_state, no_map, notices_of
+from app.retrieval.themes.levels import UsableTree, require_level
+from app.retrieval.themes.ranking import IMPORTANCE
+from app.retrieval.themes.reading_store import (
+    DocumentShare,
+    Usable,
+    count_leaves,
+    load_documents,
+    load_map_row,
+    load_members,
+    load_tree,
+)
+from app.retrieval.themes.tree import ThemeNode
+
+PASSAGES_SHOWN: Final = 10
+DOCUMENTS_SHOWN: Final = 20
+# Where a page of a list ends: importance and id of its last theme.
+Position = tuple[float, UUID]
+
+
+class ThemeNotFound(NotFound):
+    """The workspace's map has no such theme, or nothing of it may be told now."""
+
+    code = "theme_not_found"
+    title = "Theme not found"
+
+    @classmethod
+    def of(cls, theme_id: UUID) -> "ThemeNotFound":
+        return cls(f"There is no theme {theme_id} in this workspace.", theme_id=theme_id)
+
+
+@dataclass(frozen=True)
+class ThemeListing:
+    """Themes of a level by importance; `has_more` of them follow. Without a map there are none, and `notices` say why."""
+
+    themes: tuple[ThemeEvidence, ...]
+    level: int | None
+    map: ThemeMapState | None
+    notices: Sequence[Notice]
+    has_more: bool = False
+
+
+@dataclass(frozen=True)
+class ThemeDetail:
+    """A theme, the themes that it is made of, and where it is spoken of most."""
+
+    theme: ThemeEvidence
+    children: tuple[ThemeEvidence, ...]
+    passages: tuple[PassageEvidence, ...]
+    documents: tuple[DocumentShare, ...]
+    map: ThemeMapState
+
+
+@dataclass(frozen=True)
+class _Opened:
+    tree: UsableTree
+    usable: Usable
+
+    async def themes(self, nodes: Sequence[ThemeNode], *, first: int = 1) -> tuple[ThemeEvidence, ...]:
+        """`first` is the rank of the first of them."""
+        leaves = {node.id: self.tree.tree.leaves(node) for node in nodes}
+        described = await describe(self.usable, self.tree.counts, leaves)
+        return tuple(
+            described[node.id].evidence(
+                node, ThemeRank(node.importance, sources=(Source(IMPORTANCE, rank, node.importance),))
+            )
+            for rank, node in enumerate(nodes, start=first)
+        )
+
+
+class ThemeBrowser:
+    """Every answer is of one snapshot, from passages of trusted versions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(
+        self, workspace: EngineWorkspace, *, level: int | None, after: Position | None, limit: int
+    ) -> ThemeListing:
+        """The themes of a level, by default the coarsest that says anything. Raises ThemeLevelUnknown."""
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
+            opened = await _open(session, workspace)
+            if isinstance(opened, Notice):
+                return ThemeListing((), None, None, (opened,))
+            require_level(level, opened.tree.row)
+            shown = opened.tree.readable_level(DEFAULT_THEMES) if level is None else level
+            ordered = sorted(opened.tree.themes(shown), key=_place)
+            start = 0 if after is None else sum(_place(node) <= (-after[0], after[1]) for node in ordered)
+            themes = await opened.themes(ordered[start : start + limit], first=start + 1)
+            state = map_state(opened.tree, workspace.corpus_version)
+            more = start + limit < len(ordered)
+            return ThemeListing(themes, shown, state, notices_of(opened.tree.row, state), more)
+
+    async def get(self, workspace: EngineWorkspace, theme_id: UUID) -> ThemeDetail:
+        """Raises ThemeNotFound."""
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
+            opened = await _open(session, workspace)
+            node = None if isinstance(opened, Notice) else opened.tree.tree.by_id.get(theme_id)
+            if isinstance(opened, Notice) or node is None or not opened.tree.passages(node):
+                raise ThemeNotFound.of(theme_id)
+            inside = [child for child in opened.tree.tree.children(node) if opened.tree.passages(child)]
+            theme, *children = await opened.themes([node, *sorted(inside, key=_place)])
+            leaves = {node.id: opened.tree.tree.leaves(node)}
+            ids = (await load_members(opened.usable, leaves, PASSAGES_SHOWN)).get(node.id, [])
+            return ThemeDetail(
+                theme=theme,
+                children=tuple(children),
+                passages=tuple(await load_evidence(session, workspace.ref, ids, engine="lazy")),
+                documents=tuple(await load_documents(opened.usable, leaves[node.id], DOCUMENTS_SHOWN)),
+                map=map_state(opened.tree, workspace.corpus_version),
+            )
+
+
+async def _open(session: TenantSession, workspace: EngineWorkspace) -> _Opened | Notice:
+    """The map as it may be told now, or why there is none."""
+    row = await load_map_row(session, workspace.ref)
+    if row is None or not row.is_ready or not row.levels:
+        return no_map(row)
+    usable = Usable(session, workspace.ref, row.id, False, None)
+    tree = UsableTree(row, await load_tree(session, workspace.ref, row.id), await count_leaves(usable))
+    return _Opened(tree, usable)
+
+
+def _place(node: ThemeNode) -> tuple[float, UUID]:
+    return -node.importance, node.id
