@@ -1,4 +1,8 @@
-"""Runs migrations as the owner role, one at a time over all processes, with lock and statement timeouts."""
+"""Runs migrations as the owner role, one at a time over all processes, each in a transaction of its own.
+
+A migration that waits for a lock keeps everybody who comes after it waiting too, so it gives up soon and leaves nothing;
+`app.db.schema` tries again. Those before it stay: every migration leaves a schema that the code before it can work with.
+"""
 
 import asyncio
 
@@ -30,19 +34,25 @@ def is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG0
 
 
 def run(connection: Connection) -> None:
-    context.configure(connection=connection, target_metadata=Base.metadata, include_name=is_ours)
+    # Of the session, and so of every transaction in it; the lock goes with the connection.
+    connection.execute(text("SET lock_timeout = '3s'"))
+    connection.execute(text("SET statement_timeout = '10min'"))
+    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
+    connection.commit()
+    context.configure(
+        connection=connection, target_metadata=Base.metadata, include_name=is_ours, transaction_per_migration=True
+    )
     with context.begin_transaction():
-        connection.execute(text("SET LOCAL lock_timeout = '5s'"))
-        connection.execute(text("SET LOCAL statement_timeout = '10min'"))
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         context.run_migrations()
 
 
 async def main() -> None:
     engine = create_async_engine(owner_url(), poolclass=pool.NullPool)
-    async with engine.begin() as connection:
-        await connection.run_sync(run)
-    await engine.dispose()
+    try:
+        async with engine.connect() as connection:
+            await connection.run_sync(run)
+    finally:
+        await engine.dispose()
 
 
 if context.is_offline_mode():
