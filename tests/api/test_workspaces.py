@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from app.domain.tenants.records import Role
 from tests.api.conftest import Connect
@@ -117,6 +118,21 @@ async def test_a_patch_changes_only_what_it_names(client: httpx.AsyncClient) -> 
     assert (changed["name"], changed["default_mode"]) == ("after", "baseline")
     assert changed["settings"] == {**made["settings"], "gleaning": 2}  # type: ignore[dict-item]
     assert (await client.get(f"/v1/workspaces/{made['id']}")).json() == changed
+
+
+async def test_settings_of_a_newer_release_are_passed_over_and_kept(
+    client: httpx.AsyncClient, tenancy: Tenancy
+) -> None:
+    made = await created(client, name="from a newer release")
+    unknown = text("""UPDATE workspaces SET settings = settings || '{"not_known_yet": 1}' WHERE id = :id""")
+    async with tenancy.owner_database.tenant(tenancy.tenant_id) as session:
+        await session.execute(unknown, {"id": made["id"]})
+    path = f"/v1/workspaces/{made['id']}"
+    assert (await client.get(path)).json()["settings"] == made["settings"]
+    assert (await client.patch(path, json={"settings": {"gleaning": 2}})).json()["settings"]["gleaning"] == 2
+    async with tenancy.owner_database.tenant(tenancy.tenant_id) as session:
+        kept = await session.scalar(text("SELECT settings FROM workspaces WHERE id = :id"), {"id": made["id"]})
+    assert (kept["not_known_yet"], kept["gleaning"]) == (1, 2)
 
 
 async def test_a_patch_to_a_taken_name_is_a_conflict(client: httpx.AsyncClient) -> None:

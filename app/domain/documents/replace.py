@@ -86,7 +86,7 @@ class ContentService:
         if content.title is not None:
             document.title = content.title
         if content.metadata is not None:
-            check_metadata(WorkspaceSettings.model_validate(workspace.settings).metadata_fields, content.metadata)
+            check_metadata(WorkspaceSettings.stored(workspace.settings).metadata_fields, content.metadata)
             document.metadata_ = content.metadata
         if not is_unchanged:
             document.filename = original.upload.filename

@@ -41,7 +41,7 @@ class DocumentService:
             document.title = title
         if metadata is not None:
             workspace = (await WorkspaceRepository(self._session).get(self._workspace_id)).row
-            check_metadata(WorkspaceSettings.model_validate(workspace.settings).metadata_fields, metadata)
+            check_metadata(WorkspaceSettings.stored(workspace.settings).metadata_fields, metadata)
             document.metadata_ = metadata
         document.updated_at = func.now()
         await self._session.flush()

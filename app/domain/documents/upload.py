@@ -73,7 +73,7 @@ class UploadService:
         # uploads of the same bytes see each other.
         workspace = (await WorkspaceRepository(session).get(workspace_id, for_update=True)).row
         refuse_deleting(workspace)
-        check_metadata(WorkspaceSettings.model_validate(workspace.settings).metadata_fields, metadata)
+        check_metadata(WorkspaceSettings.stored(workspace.settings).metadata_fields, metadata)
         documents = DocumentRepository(session, workspace_id)
         digests = {original.stored.sha256 for original in originals}
         known = {} if allow_duplicates else await documents.find_same_contents(digests)

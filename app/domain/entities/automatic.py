@@ -43,7 +43,7 @@ class AutomaticMerging:
             except WorkspaceNotFound:
                 return
             row = record.row
-            least = WorkspaceSettings.model_validate(row.settings).merge_duplicates_above
+            least = WorkspaceSettings.stored(row.settings).merge_duplicates_above
             is_on = least is not None and row.status == "active" and "graph" in row.engines
             if not is_on or await IngestionRepository(session).has_open(place[1], "graph"):
                 return

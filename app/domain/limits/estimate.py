@@ -76,7 +76,7 @@ class EstimateService:
             prices = await limits.prices(record.row.embedding_profile_id, record.row.chat_profile_id)
             standing = await limits.standing()
         refuse_deleting(record.row)
-        settings = WorkspaceSettings.model_validate(record.row.settings)
+        settings = WorkspaceSettings.stored(record.row.settings)
         files = tuple([await self._read(upload, settings) for upload in uploads])
         has_graph = "graph" in record.row.engines
         limit = standing.plan.model_tokens_per_month if standing.plan is not None else None

@@ -26,7 +26,7 @@ class QueryLog:
 
     async def note(self, record: WorkspaceRecord, entry: LogEntry) -> None:
         """Log the query if its workspace's share says so; without its text unless the workspace wants it kept."""
-        settings = WorkspaceSettings.model_validate(record.row.settings)
+        settings = WorkspaceSettings.stored(record.row.settings)
         if not is_sampled(entry.query_id, settings.query_log_share):
             return
         kept = entry if settings.query_log_text else entry.without_text()

@@ -120,7 +120,7 @@ def plan_question(
     or FilterMismatch.
     """
     asked = asked_mode(record, question)
-    settings = WorkspaceSettings.model_validate(record.row.settings)
+    settings = WorkspaceSettings.stored(record.row.settings)
     wanted = question.filter.typed(settings.metadata_fields)
     weight = settings.theme_coverage_weight
     if not question.query.strip():

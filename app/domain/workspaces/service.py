@@ -99,9 +99,11 @@ class WorkspaceService:
             check_mode(default_mode, workspace.engines)
             workspace.default_mode = default_mode
         if settings:
-            merged = WorkspaceSettings.model_validate({**workspace.settings, **settings})
+            kept = WorkspaceSettings.stored(workspace.settings).model_dump(mode="json")
+            merged = WorkspaceSettings.model_validate({**kept, **settings})
             check_policy(merged.routing, workspace.engines)
-            workspace.settings = merged.model_dump(mode="json")
+            # What only a newer release knows stays as it is.
+            workspace.settings = {**workspace.settings, **merged.model_dump(mode="json")}
             workspace.index_profile_hash = profile_of(record, merged).hash
         if rerank_model is not None:
             workspace.rerank_profile_id = await self._rerank_id(rerank_model[0])
@@ -131,7 +133,7 @@ class WorkspaceService:
 
 def profile_of(record: WorkspaceRecord, settings: WorkspaceSettings | None = None) -> IndexProfile:
     """The index profile that a workspace's new versions are indexed under."""
-    chosen = settings or WorkspaceSettings.model_validate(record.row.settings)
+    chosen = settings or WorkspaceSettings.stored(record.row.settings)
     chat = (record.chat_model or "") if "graph" in record.row.engines else ""
     return chosen.index_profile(embedding=record.embedding_model, chat=chat)
 

@@ -1,7 +1,8 @@
 """What a workspace may choose about its indexing, and the index profile that follows from it."""
 
 import unicodedata
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -96,6 +97,11 @@ class WorkspaceSettings(QuerySettings):
     metadata_fields: dict[Annotated[Line, Field(max_length=200)], FieldType] = Field(
         default={}, max_length=100, description="The metadata that queries may be filtered by: the type of each field."
     )
+
+    @classmethod
+    def stored(cls, kept: Mapping[str, Any]) -> Self:
+        """As a row has them. In a rolling upgrade a newer release may have written fields that this one does not know."""
+        return cls.model_validate({name: value for name, value in kept.items() if name in cls.model_fields})
 
     @model_validator(mode="after")
     def _refuse_equal_types(self) -> Self:

@@ -116,6 +116,7 @@ class WorkspaceRead(BaseModel):
         return cls.model_validate(
             {
                 **{name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)},
+                "settings": WorkspaceSettings.stored(row.settings),
                 "embedding_model": record.embedding_model,
                 "chat_model": record.chat_model,
                 "rerank_model": record.rerank_model,
