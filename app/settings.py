@@ -110,13 +110,21 @@ class Settings(BaseSettings):
     default_embedding_model: str = "offline-use"
 
     @property
+    def secret_keys(self) -> tuple[str, ...]:
+        """The first encrypts; the others are of before a rotation, and still read."""
+        return tuple(part.strip() for part in self.secret_key.get_secret_value().split(",") if part.strip())
+
+    @property
     def idle_in_transaction_seconds(self) -> float:
         """How long a transaction may wait for its process: work of a lease's length is taken over, so its locks must go."""
         return max(self.lease_seconds, SHORTEST_IDLE_SECONDS)
 
     @model_validator(mode="after")
     def _refuse_default_secret(self) -> Self:
-        if self.environment != "development" and self.secret_key.get_secret_value() == DEVELOPMENT_SECRET:
+        secrets = self.secret_keys
+        if not secrets:
+            raise ValueError("TRELLIS_SECRET_KEY is empty; set a secret of your own")
+        if self.environment != "development" and DEVELOPMENT_SECRET in secrets:
             raise ValueError("TRELLIS_SECRET_KEY still has its development value; set a secret of your own")
         return self
 
@@ -152,7 +160,7 @@ class Settings(BaseSettings):
             return self
         if given == DEVELOPMENT_SECRET or len(given) < OPERATOR_SECRET_CHARS:
             raise ValueError(f"TRELLIS_OPERATOR_SECRET needs {OPERATOR_SECRET_CHARS} characters of your own at least")
-        if given == self.secret_key.get_secret_value():
+        if given in self.secret_keys:
             raise ValueError("TRELLIS_OPERATOR_SECRET must not be the same as TRELLIS_SECRET_KEY")
         return self
 

@@ -9,7 +9,7 @@ import asyncpg
 import typer
 from pydantic import ValidationError
 
-from app.cli import keys, migrate, models, plans, sweep, tenants, webhooks, workspaces
+from app.cli import keys, migrate, models, plans, secrets, sweep, tenants, webhooks, workspaces
 from app.errors import AppError
 
 # The development stack needs packages of the extra `dev`, which a production image does not have.
@@ -30,6 +30,7 @@ app.add_typer(tenants.tenant_commands, name="tenant")
 app.add_typer(keys.key_commands, name="key")
 app.add_typer(webhooks.webhook_commands, name="webhook")
 app.add_typer(plans.plan_commands, name="plan")
+app.add_typer(secrets.secret_commands, name="secret")
 app.add_typer(workspaces.workspace_commands, name="workspace")
 
 # What connecting raises when the address, the password or the name of the database is wrong.

@@ -2,7 +2,7 @@
 
 import base64
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
@@ -20,13 +20,13 @@ class SecretUnreadable(Unavailable):
 class SecretBox:
     """Fernet (AES-128-CBC with HMAC-SHA256) under HKDF-SHA256 (RFC 5869) of the secret, so that the secret itself and
     the keys of other purposes stay unrelated to this one.
+
+    `secret_key` may be several secrets by comma: the first encrypts, and what any of them has encrypted is read.
     """
 
     def __init__(self, secret_key: SecretStr, purpose: str) -> None:
-        derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(
-            secret_key.get_secret_value().encode()
-        )
-        self._fernet = Fernet(base64.urlsafe_b64encode(derived))
+        secrets = [secret.strip() for secret in secret_key.get_secret_value().split(",")]
+        self._fernet = MultiFernet([_fernet(secret, purpose) for secret in secrets if secret])
 
     def encrypt(self, plain: bytes) -> bytes:
         return self._fernet.encrypt(plain)
@@ -37,3 +37,12 @@ class SecretBox:
             return self._fernet.decrypt(encrypted)
         except InvalidToken as error:
             raise SecretUnreadable("Something stored cannot be read with this TRELLIS_SECRET_KEY.") from error
+
+    def renew(self, encrypted: bytes) -> bytes:
+        """The same under the first secret. Raises `SecretUnreadable`."""
+        return self.encrypt(self.decrypt(encrypted))
+
+
+def _fernet(secret: str, purpose: str) -> Fernet:
+    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode()).derive(secret.encode())
+    return Fernet(base64.urlsafe_b64encode(derived))

@@ -49,6 +49,10 @@ class WebhookRepository(TenantRepository):
             query = query.where(tuple_(Webhook.created_at, Webhook.id) > tuple_(*after))
         return (await self.session.scalars(query.order_by(Webhook.created_at, Webhook.id).limit(limit))).all()
 
+    async def of_tenant(self) -> Sequence[Webhook]:
+        """The webhooks of all its workspaces, to be changed."""
+        return (await self.session.scalars(self.rows(Webhook).with_for_update())).all()
+
     async def count(self, workspace_id: UUID) -> int:
         query = select(func.count()).where(
             Webhook.tenant_id == self.session.tenant_id, Webhook.workspace_id == workspace_id

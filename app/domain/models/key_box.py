@@ -20,6 +20,10 @@ class KeyBox:
     def encrypt(self, key: SecretStr) -> bytes:
         return self._box.encrypt(key.get_secret_value().encode())
 
+    def renew(self, encrypted: bytes) -> bytes:
+        """The same under the first secret. Raises `KeyUnreadable`."""
+        return self.encrypt(self.decrypt(encrypted))
+
     def decrypt(self, encrypted: bytes) -> SecretStr:
         """Raises `KeyUnreadable`."""
         try:
