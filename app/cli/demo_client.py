@@ -35,6 +35,11 @@ class DemoClient:
         self._workspace = f"/workspaces/{workspace['id']}"
         return str(workspace["id"])
 
+    def delete_workspace(self) -> None:
+        """Have the workspace removed, if there is one; its end is not waited for."""
+        if self._workspace:
+            self._call("DELETE", self._workspace, 202)
+
     def upload(self, files: Sequence[Path]) -> dict[str, str]:
         """Upload files in one request; the id of each document by its file's name."""
         parts = [("files", (file.name, file.read_bytes())) for file in files]
