@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-age chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing migrate lock clean
+.PHONY: help setup demo dev images images-run test test-age test-images chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -20,6 +20,17 @@ demo: setup ## run the whole product once on small documents, from upload to del
 
 dev: setup ## run the whole stack in the foreground; data is kept between runs (ARGS="--port 8001")
 	@$(BIN)/trellis dev $(ARGS)
+
+images: setup ## build the images of docker-compose.yml with podman, without a registry (ARGS="--base debian:13-slim")
+	@$(BIN)/python -m deploy.build_images $(ARGS)
+
+images-run: setup ## start docker-compose.yml from these images, run the demo against it, and stop it (ARGS=--keep)
+	@$(BIN)/python -m deploy.run_images $(ARGS)
+
+# Where the images cannot be built the reason is printed.
+test-images: setup ## build the images and run them
+	@$(BIN)/python -m deploy.build_images && $(BIN)/python -m deploy.run_images; code=$$?; \
+		if [ $$code = 3 ]; then echo "[images] the test of the images is SKIPPED"; else exit $$code; fi
 
 test: setup ## run all tests against real servers
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)

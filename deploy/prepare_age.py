@@ -105,7 +105,7 @@ def _unpack(target: Path) -> None:
     fetched = draft.with_name(f"{draft.name}.fetched")
     try:
         started = time.monotonic()
-        packages = _fetch(_mirror(), fetched)
+        packages = _fetch(mirror(), fetched)
         say(f"unpacking {len(packages)} packages")
         draft.mkdir(mode=0o755)
         for package in packages:
@@ -119,7 +119,7 @@ def _unpack(target: Path) -> None:
         shutil.rmtree(fetched, ignore_errors=True)
 
 
-def _mirror() -> str:
+def mirror() -> str:
     """The address that this machine fetches Debian's packages from, as apt itself reads its configuration."""
     form = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
     for _ in range(2):
@@ -133,13 +133,13 @@ def _mirror() -> str:
     raise NotPrepared("apt is not configured for a mirror of Debian")
 
 
-def _fetch(mirror: str, folder: Path) -> list[Path]:
+def _fetch(address: str, folder: Path) -> list[Path]:
     """The packages and all that they depend on, verified by apt, in `folder`."""
     say(f"fetching {' and '.join(PACKAGES)} of Debian {SUITE} with all they need (about 100 MB)")
     for path in ("state/lists/partial", "cache/archives/partial", "etc"):
         (folder / path).mkdir(parents=True)
     sources, status = folder / "etc/sources.list", folder / "status"
-    sources.write_text(f"deb [signed-by={KEYRING}] {mirror} {SUITE} main\n")
+    sources.write_text(f"deb [signed-by={KEYRING}] {address} {SUITE} main\n")
     # Nothing is installed in the folder yet, so everything down to the C library is fetched.
     status.touch()
     options = {

@@ -5,10 +5,17 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 import yaml
 
+from app.jobs import QUEUES
 from app.settings import Settings
+from deploy.build_images import IMAGES
+from deploy.compose_file import ComposeRefused, read_services
 from tests.architecture.sources import ROOT
+from workers.schedule import SWEEP_QUEUE
+
+SECRETS = dict.fromkeys(("TRELLIS_SECRET_KEY", "TRELLIS_ADMIN_PASSWORD", "TRELLIS_OWNER_PASSWORD", "TRELLIS_APP_PASSWORD", "TRELLIS_ENGINE_PASSWORD", "TRELLIS_REDIS_PASSWORD"), "s" * 32)  # fmt: skip
 
 # Read by the command line only, not by the processes.
 COMMAND_LINE_VARIABLES = {
@@ -34,6 +41,55 @@ def test_the_compose_file_follows_the_compose_specification() -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize("missing", SECRETS)
+def test_nothing_starts_without_a_secret(missing: str) -> None:
+    with pytest.raises(ComposeRefused, match=missing):
+        read_services({name: value for name, value in SECRETS.items() if name != missing})
+
+
+def test_services_start_after_what_they_need() -> None:
+    services = read_services(SECRETS)
+    names = [service.name for service in services]
+    assert names.index("postgres") < names.index("migrate") < names.index("api")
+    assert all(names.index(other) < names.index(service.name) for service in services for other in service.depends_on)
+    migrate = next(service for service in services if service.name == "migrate")
+    assert "depends_on" in migrate.content
+    assert migrate.environment["TRELLIS_OWNER_PASSWORD"] == SECRETS["TRELLIS_OWNER_PASSWORD"]
+
+
+def test_a_variable_without_a_value_is_passed_on_or_left_out() -> None:
+    def api(**given: str) -> dict[str, str]:
+        return next(dict(item.environment) for item in read_services(SECRETS | given) if item.name == "api")
+
+    assert "TRELLIS_METRICS_TOKEN" not in api()
+    assert api(TRELLIS_METRICS_TOKEN="t")["TRELLIS_METRICS_TOKEN"] == "t"
+
+
+def test_every_service_is_limited_and_can_write_nowhere_else() -> None:
+    for service in read_services(SECRETS):
+        assert service.content["read_only"] is True, service.name
+        assert service.content["cap_drop"] == ["ALL"], service.name
+        assert service.content["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}, service.name
+
+
+def test_every_service_but_those_without_a_port_has_a_health_check() -> None:
+    assert {service.name for service in read_services(SECRETS) if service.healthcheck is None} == {"migrate", "beat"}
+
+
+def test_every_queue_has_one_pool() -> None:
+    commands = [service.content.get("command", []) for service in read_services(SECRETS)]
+    served = [queue for command in commands if "-Q" in command for queue in command[-1].split(",")]
+    assert sorted(served) == sorted((*QUEUES, SWEEP_QUEUE))
+
+
+def test_the_images_that_are_built_are_those_that_are_run() -> None:
+    assert {service.image for service in read_services(SECRETS)} == {
+        image.name.removeprefix("localhost/") for image in IMAGES
+    }
+    for image in IMAGES:
+        assert (ROOT / image.dockerfile).exists()
+
+
 def test_every_variable_of_a_service_is_a_setting() -> None:
     known = {f"TRELLIS_{name.upper()}" for name in Settings.model_fields} | COMMAND_LINE_VARIABLES
     given = {
@@ -54,6 +110,7 @@ def test_no_password_is_written_into_the_compose_file() -> None:
 
 def test_the_image_holds_every_file_that_it_copies() -> None:
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    dockerfile = dockerfile.replace("${LOCK}", "requirements-runtime.lock requirements-age.lock")
     copied = [
         line.split()[1:-1] for line in dockerfile.splitlines() if line.startswith("COPY") and "--from" not in line
     ]

@@ -1,0 +1,155 @@
+"""Starts docker-compose.yml from the images that `make images` built, runs the demo's client against it, and stops it all.
+
+Beside the demo it checks what only containers show: none runs as root or can write outside its volumes, and each ends by
+itself when it is told to. With --restore the installation is backed up and restored into a new one.
+"""
+
+import argparse
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from deploy.build_images import BASE
+from deploy.engine import NOT_PREPARED, Engine, NotPrepared, limits, say
+from deploy.restore import Backup, Probe
+from deploy.topology import Topology, TopologyFailed
+
+ROOT = Path(__file__).resolve().parents[1]
+PASSWORDS = ("ADMIN", "OWNER", "APP", "ENGINE", "REDIS")
+ENDLESS = ("api", "worker-documents", "worker-graph", "beat")
+KILLED = 137
+
+
+def run(engine: Engine, *, keep: bool, restore: bool) -> None:
+    environment = new_environment()
+    topology = Topology(engine, f"trellis-{os.getpid()}", environment, say)
+    with tempfile.TemporaryDirectory(prefix="trellis-backup-") as folder:
+        backup = Backup(Path(folder))
+        try:
+            key, probe = _first(topology, environment, keep=keep)
+            if restore:
+                probe.fill()
+                backup.make(topology)
+        finally:
+            topology.down()
+        if restore:
+            _second(engine, backup, environment, key, probe)
+
+
+def _first(topology: Topology, environment: Mapping[str, str], *, keep: bool) -> tuple[str, Probe]:
+    started = time.monotonic()
+    topology.up()
+    say(f"everything of docker-compose.yml is healthy after {time.monotonic() - started:.0f} s")
+    check_hardening(topology)
+    topology.run("migrate", ["trellis", "tenant", "create", "demo"])
+    key = topology.run("migrate", ["trellis", "key", "create", "demo", "--role", "admin"]).split()[-1]
+    _demo(address(environment), key)
+    check_stopping(topology)
+    if keep:
+        say(f"the API is at {address(environment)}, its key is {key}; Enter stops everything")
+        sys.stdin.readline()
+    return key, Probe(address(environment), key)
+
+
+def _second(engine: Engine, backup: Backup, old: Mapping[str, str], key: str, probe: Probe) -> None:
+    """A new installation with passwords of its own and the old secret key, from the backup."""
+    environment = new_environment() | {"TRELLIS_SECRET_KEY": old["TRELLIS_SECRET_KEY"]}
+    topology = Topology(engine, f"trellis-restored-{os.getpid()}", environment, say)
+    try:
+        backup.restore(topology)
+        topology.run("migrate", ["trellis", "sweep"])
+        probe.compare(Probe(address(environment), key))
+        say("what was backed up answers in a new installation")
+    finally:
+        topology.down()
+
+
+def new_environment() -> dict[str, str]:
+    """What an env file of a new installation would hold."""
+    passwords = {f"TRELLIS_{name}_PASSWORD": secrets.token_hex(24) for name in PASSWORDS}
+    return passwords | {"TRELLIS_SECRET_KEY": secrets.token_urlsafe(32), "TRELLIS_PORT": str(_free_port())}
+
+
+def address(environment: Mapping[str, str]) -> str:
+    return f"http://127.0.0.1:{environment['TRELLIS_PORT']}"
+
+
+def check_hardening(topology: Topology) -> None:
+    """Every container runs as an ordinary account, and even root could not write into its image."""
+    for name in topology.services:
+        if name == "migrate":
+            continue
+        _, user = topology.execute(name, ["id", "-u"])
+        if user.strip() == "0":
+            raise TopologyFailed(f"{name} runs as root")
+        for place in ("/", "/usr/local/bin", "/etc"):
+            code, told = topology.execute(name, ["touch", f"{place}/written"], user="0")
+            if code == 0 or "Read-only" not in told:
+                raise TopologyFailed(f"{name} can write to {place}: {told}")
+    say("no container runs as root, and none can write outside its volumes")
+
+
+def check_stopping(topology: Topology) -> None:
+    """Whoever is told to stop does so by itself, in its time, and starts again."""
+    for name in ENDLESS:
+        code, took = topology.stop(name)
+        if code == KILLED:
+            raise TopologyFailed(f"{name} did not stop in its time and was killed after {took:.0f} s")
+        say(f"{name} stopped by itself in {took:.1f} s (exit code {code})")
+    for name in ENDLESS:
+        topology.start(name)
+    say("all of them run again")
+
+
+def require_containers(engine: Engine) -> None:
+    """Raise NotPrepared where this machine can run no container with a network of its own."""
+    if not engine.has_image(BASE):
+        raise NotPrepared("the images are not here: run `make images` first")
+    network = f"trellis-probe-{os.getpid()}"
+    made = engine.call("network", "create", network, check=False)
+    answer = engine.call("run", "--rm", "--network", network, *limits(), BASE, "true", check=False)
+    engine.call("network", "rm", "-f", network, check=False)
+    if made.returncode != 0 or answer.returncode != 0:
+        raise NotPrepared(f"this machine runs no containers: {(made.stderr + answer.stderr)[-500:].strip()}")
+
+
+def _demo(url: str, key: str) -> None:
+    command = [str(ROOT / ".venv/bin/trellis"), "demo", "--url", url]
+    code = subprocess.run(command, env=os.environ | {"TRELLIS_API_KEY": key}).returncode
+    if code != 0:
+        raise TopologyFailed(f"the demo's client failed with exit code {code}")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--keep", action="store_true", help="wait for Enter before everything is stopped")
+    parser.add_argument("--restore", action="store_true", help="also back up, and restore into a new installation")
+    arguments = parser.parse_args()
+    try:
+        engine = Engine()
+        try:
+            require_containers(engine)
+            run(engine, keep=arguments.keep, restore=arguments.restore)
+        finally:
+            engine.close()
+    except NotPrepared as reason:
+        say(f"not prepared: {reason}")
+        sys.exit(NOT_PREPARED)
+    except TopologyFailed as failure:
+        sys.exit(f"[images] {failure}")
+
+
+if __name__ == "__main__":
+    main()
