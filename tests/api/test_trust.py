@@ -5,8 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from app.db.base import WorkspaceId
+from app.db.session import Database
 from app.retrieval.contract import GRAPH_MODES
 from tests.api.conftest import Index
 from tests.api.documents import DIRECT_MODES, set_state, upload_text
@@ -89,6 +91,31 @@ async def test_mixed_support_is_told_by_what_may_be_believed_alone(
         assert all(entity["description"] for entity in entities)
     if reason == "partial":
         assert told(await ask(client, workspace_id, "mix", include_partial=True))
+
+
+async def test_a_type_is_what_may_be_believed_says_too(
+    client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, index: Index, owner_database: Database
+) -> None:
+    first, second = await upload_text(client, workspace_id, FIRST), await upload_text(client, workspace_id, SECOND)
+    await index(tenancy, first, second)
+    blended = text(
+        "UPDATE lightrag_graph_nodes SET properties = jsonb_set(properties::jsonb, '{entity_type}', '\"Blended\"')"
+        " WHERE workspace = :workspace"
+    )
+    async with owner_database.system() as session:
+        await session.execute(blended, {"workspace": f"w_{workspace_id.hex}"})
+    place = f"/v1/workspaces/{workspace_id}/entities"
+
+    async def types() -> set[str]:
+        listed = {item["name"]: item for item in (await client.get(place)).json()["items"]}
+        one = listed["Tideline Sensor"]
+        merge = {"sources": ["Tideline Sensor"], "target": "The Sensor", "dry_run": True}
+        preview = (await client.post(f"{place}/merge", json=merge)).json()
+        return {one["type"], (await client.get(one["link"])).json()["type"], preview["type"]}
+
+    assert await types() == {"Blended"}
+    await set_state(tenancy, second, "graph", state="failed")
+    assert "Blended" not in await types()
 
 
 async def test_nothing_leads_over_a_passage_of_a_deleted_document(

@@ -66,7 +66,11 @@ class Mention(Base, TenantRow):
         Index(None, "tenant_id", "version_id", "chunk_ordinal"),
         # Names may be longer than a btree key may be, so they are looked up by a digest.
         Index("ix_mentions_name", "tenant_id", "workspace_id", text("md5(name)")),
-    )
+        Index(
+            "ix_mentions_target", "tenant_id", "workspace_id", text("md5(target)"),
+            postgresql_where=text("target IS NOT NULL"),
+        ),
+    )  # fmt: skip
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     workspace_id: Mapped[UUID]

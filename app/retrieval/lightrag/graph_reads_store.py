@@ -42,7 +42,8 @@ SELECT id AS entity_name, properties->>'entity_type' AS entity_type, coalesce(pr
 _MENTIONS = f"""
 SELECT m.id, live.document_id, m.version_id, m.chunk_ordinal, m.name, m.target, m.description, m.keywords
   FROM mentions m JOIN ({TRUSTED.format(states="$3", tenant="$2")}) live ON live.version_id = m.version_id
- WHERE m.tenant_id = $2 AND m.workspace_id = $1 AND (m.name = $4 OR m.target = $4) AND m.id > $5
+ WHERE m.tenant_id = $2 AND m.workspace_id = $1 AND m.id > $5
+   AND (md5(m.name) = md5($4::text) OR (m.target IS NOT NULL AND md5(m.target) = md5($4::text)))
  ORDER BY m.id LIMIT $6
 """  # noqa: S608 - put together from constants
 

@@ -68,7 +68,7 @@ _MENTIONS_AS_END = f"""
 SELECT m.target AS name, NULL AS target, NULL AS type, m.description, NULL AS keywords, m.version_id, m.chunk_ordinal
   FROM mentions m
   JOIN ({_USABLE.format(states="$3", tenant="$2", workspace="$1", allowed="$5")}) live ON live.version_id = m.version_id
- WHERE m.tenant_id = $2 AND m.workspace_id = $1 AND m.target = ANY ($4)
+ WHERE m.tenant_id = $2 AND m.workspace_id = $1 AND m.target IS NOT NULL AND md5(m.target) = ANY ($4)
  ORDER BY m.id
 """  # noqa: S608 - put together from constants
 
@@ -215,7 +215,7 @@ class SupportStore:
         only_ends = [key for key in keys if key not in told and SEPARATOR not in key]
         if only_ends:
             of_ends = [{**row, "target": None, "keywords": None} for row in rows if row["name"] in set(only_ends)]
-            of_ends += [dict(row) for row in await self._mentions(_MENTIONS_AS_END, only_ends)]
+            of_ends += [dict(row) for row in await self._mentions(_MENTIONS_AS_END, [_md5(name) for name in only_ends])]
             told |= _said(of_ends, set(only_ends))
         return told if self._allowed is not None else told | await self._edited(names, wanted, told)
 

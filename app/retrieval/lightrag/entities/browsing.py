@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.retrieval.contract import EngineWorkspace, RelationEvidence
+from app.retrieval.contract import EngineWorkspace, EntityEvidence, RelationEvidence
 from app.retrieval.entity_contract import EntityDetail, EntityNotFound, EntitySummary
 from app.retrieval.lightrag.entities.base import EntityOperations
-from app.retrieval.lightrag.evidence import graph_evidence, plain_text
+from app.retrieval.lightrag.evidence import graph_evidence
 from app.retrieval.lightrag.graphs import graph_reads
 from app.retrieval.lightrag.long_name_store import shown_whole
 from app.retrieval.lightrag.names import shorten
@@ -25,9 +25,11 @@ class EntityBrowsing(EntityOperations):
             async with self._database.snapshot() as reads:
                 store = self._support(workspace, reads)
                 rows = await store.entities(prefix=prefix, after=after and shorten(after), limit=limit)
-                descriptions = await trusted_texts(store, {row["name"]: row["description"] or "" for row in rows})
+                told = await trusted_entities(store, [(row["name"], row["type"], row["description"]) for row in rows])
+        rows = [row for row in rows if row["name"] in told]
         found = [
-            EntitySummary(row["name"], row["type"] or "", descriptions[row["name"]], row["degree"]) for row in rows
+            EntitySummary(row["name"], told[row["name"]].type, told[row["name"]].description, row["degree"])
+            for row in rows
         ]
         shown = await self._long(workspace).shown(found)
         return [replace(entity, key=row["name"]) for entity, row in zip(shown, rows, strict=True)]
@@ -38,13 +40,13 @@ class EntityBrowsing(EntityOperations):
             async with self._database.snapshot() as reads:
                 store = self._support(workspace, reads)
                 known = await self._resolve(workspace, name, reads=reads)
-                chunks = await store.chunks_of(known) if known else ()
-                if known is None or not (chunks or await store.is_trusted(known)):
+                nodes = await graph_reads(reads, workspace.ref, store.states).nodes([known] if known else ())
+                found, _ = await graph_evidence(store, nodes, ())
+                if known is None or not found:
                     raise EntityNotFound(f"There is no entity named {name!r}.")
-                [node] = await graph_reads(reads, workspace.ref, store.states).nodes([known])
-                described = await trusted_texts(store, {known: node["description"]})
+                chunks = await store.chunks_of(known)
                 relations = await relation_evidence(store, await store.relations_of(known))
-        return EntityDetail(known, node["entity_type"] or "", described[known], relations, chunks)
+        return EntityDetail(known, found[0].type, found[0].description, relations, chunks)
 
 
 async def relation_evidence(store: SupportStore, found: Sequence[Any]) -> tuple[RelationEvidence, ...]:
@@ -57,12 +59,10 @@ async def relation_evidence(store: SupportStore, found: Sequence[Any]) -> tuple[
     return tuple((await graph_evidence(store, (), rows))[1])
 
 
-async def trusted_texts(store: SupportStore, blended: dict[str, str]) -> dict[str, str]:
-    """The entities' texts; of those that untrusted versions speak of too, what the trusted ones say, or nothing."""
-    support = await store.of_entities(list(blended))
-    said = await store.said_of([name for name, found in support.items() if found.is_mixed])
-    mixed = {name for name, found in support.items() if found.is_mixed}
-    return {
-        name: plain_text(text) if name not in mixed else said[name].description if name in said else ""
-        for name, text in blended.items()
-    }
+async def trusted_entities(
+    store: SupportStore, blended: Sequence[tuple[str, str | None, str | None]]
+) -> dict[str, EntityEvidence]:
+    """Entities, given by name, type and description, by name; of those that untrusted versions speak of too what the trusted
+    ones say, and none that these alone speak of."""
+    rows = [{"entity_name": name, "entity_type": kind or "", "description": text or ""} for name, kind, text in blended]
+    return {entity.name: entity for entity in (await graph_evidence(store, rows, ()))[0]}

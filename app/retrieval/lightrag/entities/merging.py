@@ -1,12 +1,12 @@
 """Merges entities, and shows beforehand what that would do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from lightrag.utils import make_relation_chunk_key
 
-from app.retrieval.contract import EngineWorkspace, Lease, Statement
+from app.retrieval.contract import EngineWorkspace, EntityEvidence, Lease, Statement
 from app.retrieval.entity_contract import (
     ChangeRecord,
     EntityDetail,
@@ -17,7 +17,7 @@ from app.retrieval.entity_contract import (
 )
 from app.retrieval.lightrag.edits import apply_edits, merged_edits
 from app.retrieval.lightrag.entities.base import chunks_behind
-from app.retrieval.lightrag.entities.browsing import EntityBrowsing, trusted_texts
+from app.retrieval.lightrag.entities.browsing import EntityBrowsing, trusted_entities
 from app.retrieval.lightrag.entities.change_store import announcing, recording
 from app.retrieval.lightrag.entities.plan import Edge, MergePlan, Node, plan_merge
 from app.retrieval.lightrag.entities.undo_store import keeping_undo
@@ -80,10 +80,10 @@ class EntityMerging(EntityBrowsing):
             sources, target = await self._check_merge(workspace, request)
             nodes, goal, edges, chunks = await _read(instance.rag, sources, target)
             # Nobody may read in a preview what an entity would not show.
-            blended = {node.name: node.description for node in [*nodes, *([goal] if goal else [])]}
-            shown = await trusted_texts(self._support(workspace), blended)
-            nodes = [Node(node.name, node.type, shown[node.name]) for node in nodes]
-            goal = Node(goal.name, goal.type, shown[goal.name]) if goal else None
+            blended = [(node.name, node.type, node.description) for node in [*nodes, *([goal] if goal else [])]]
+            shown = await trusted_entities(self._support(workspace), blended)
+            nodes = [_shown(node, shown) for node in nodes]
+            goal = _shown(goal, shown) if goal else None
             plan = plan_merge(nodes, goal, edges, request, target)
         description = plan.description.replace(SEPARATOR, "\n")
         return MergePreview(target, plan.type, description, goal is None, len(chunks), plan.relations, plan.self_loops)
@@ -154,6 +154,11 @@ async def _read(rag: Any, sources: Sequence[str], target: str) -> tuple[list[Nod
         ],
         chunks,
     )
+
+
+def _shown(node: Node, shown: Mapping[str, EntityEvidence]) -> Node:
+    found = shown.get(node.name)
+    return Node(node.name, found.type, found.description) if found is not None else Node(node.name, "", "")
 
 
 async def _set_weights(rag: Any, plan: MergePlan) -> None:
