@@ -17,6 +17,9 @@ from app.devstack.processes import MARK, Child, ProcessFailed, log_tail, start_c
 CODE = Path(__file__).resolve().parents[2]
 START_SECONDS = 90
 POLL_SECONDS = 0.2
+# Longer than clients and load balancers keep a connection that is idle: who ends it first must not be the server, or a
+# request that is on its way then is lost.
+KEEP_ALIVE_SECONDS = 75
 CELERY = ("celery", "-A", "workers.celery_app")
 
 
@@ -63,6 +66,8 @@ class AppProcesses:
             "127.0.0.1",
             "--port",
             str(self.port),
+            "--timeout-keep-alive",
+            str(KEEP_ALIVE_SECONDS),
         ]
         return self._start("api", command)
 
