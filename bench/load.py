@@ -3,9 +3,10 @@
     python -m bench.load [--clients 64] [--workspaces 20] [--pause 6] [--seconds 40] [--documents 10000] [--write docs/bench-load.md]
 
 Starts a whole installation with offline models and one API process. Each answer is judged: no error, markers of its own
-workspace only, nothing of a document whose deletion was answered before the question was asked. Clients read what they
-got for `--pause` seconds on average before they ask again; a last phase has them ask without a pause. It ends with exit
-code 1 for an error or wrong evidence, not for a slow machine.
+workspace only, nothing of a document whose deletion was answered before the question was asked. A client asks every
+`--pause` seconds on average, at times drawn beforehand (an open loop: one that has to wait is late for its next question, and
+that counts as well); in a last phase each asks as soon as it is answered. It ends with exit code 1 for an error or wrong
+evidence, not for a slow machine.
 """
 
 import argparse
@@ -28,6 +29,7 @@ IDLE_QUESTIONS = 120
 SATURATED_SECONDS = 12
 RATE_SECONDS = 5
 FILES_A_REQUEST = 100
+UPLOADS_AT_ONCE = 2
 WRITERS = 2
 
 
@@ -56,7 +58,8 @@ def main() -> None:
 async def measure(running: Installation, arguments: argparse.Namespace) -> Report:
     report = Report(arguments.clients, arguments.workspaces, arguments.pause)
     chance = seeded(arguments.seed)
-    connector = aiohttp.TCPConnector(limit=0)
+    # Connections that were idle for longer may be closed by the server just when they are used again.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
     async with aiohttp.ClientSession(running.api_url, connector=connector, timeout=aiohttp.ClientTimeout(300)) as http:
         places = await places_of(http, running.keys, arguments.workspaces, graph_every=GRAPH_EVERY)
         corpus = Corpus()
@@ -75,7 +78,8 @@ async def measure(running: Installation, arguments: argparse.Namespace) -> Repor
             ), chance, writers=(),
         )  # fmt: skip
         report.memory = before, resident(running.api_pid)
-        await status_and_health(http, report, places[0], corpus, arguments.documents)
+        plain = next(place for place in places if not place.has_graph)
+        await status_and_health(http, report, plain, corpus, arguments.documents)
     return report
 
 
@@ -103,10 +107,13 @@ async def paced(
     until = loop.time() + arguments.seconds
 
     async def client(own: random.Random) -> None:
-        await asyncio.sleep(own.uniform(0, arguments.pause))
-        while loop.time() < until:
-            phase.note(*await asker.ask(own))
-            await asyncio.sleep(own.uniform(0, 2 * arguments.pause))
+        due = loop.time() + own.uniform(0, arguments.pause)
+        while due < until:
+            await asyncio.sleep(due - loop.time())
+            late = max(0.0, loop.time() - due)
+            mode, milliseconds = await asker.ask(own)
+            phase.note(mode, milliseconds + late * 1000)
+            due = due + own.expovariate(1 / arguments.pause) if arguments.pause else loop.time()
 
     writing = [asyncio.create_task(writer.run(until)) for writer in writers]
     started = loop.time()
@@ -126,20 +133,30 @@ async def status_and_health(
     report.rates.append(await rate(http, "GET …/documents/{id}", path, place.headers, RATE_SECONDS))
     if not documents:
         return
-    url = f"/v1/workspaces/{place.workspace_id}/documents"
-    for first in range(0, documents, FILES_A_REQUEST):
-        form = aiohttp.FormData()
-        for number in range(first, min(documents, first + FILES_A_REQUEST)):
-            form.add_field(
-                "files", f"Queued note {number}.".encode(), filename=f"{number}.txt", content_type="text/plain"
-            )
-        async with http.post(url, data=form, headers=place.headers) as response:
-            response.raise_for_status()
+    await upload(http, place, documents)
     label = f"GET /readyz, 50 at once beside {documents:,} documents"
     report.rates.append(await parallel(http, label, "/readyz", 50, rounds=10))
     report.rates.append(
         await rate(http, f"GET …/documents/{{id}} beside {documents:,}", path, place.headers, RATE_SECONDS)
     )
+
+
+async def upload(http: aiohttp.ClientSession, place: Place, documents: int) -> None:
+    """Documents of one sentence each, which wait for the worker."""
+    url = f"/v1/workspaces/{place.workspace_id}/documents"
+    at_once = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+    async def send(numbers: range) -> None:
+        form = aiohttp.FormData()
+        for number in numbers:
+            form.add_field(
+                "files", f"Queued note {number}.".encode(), filename=f"{number}.txt", content_type="text/plain"
+            )
+        async with at_once, http.post(url, data=form, headers=place.headers) as response:
+            response.raise_for_status()
+
+    requests = [range(first, min(documents, first + FILES_A_REQUEST)) for first in range(0, documents, FILES_A_REQUEST)]
+    await asyncio.gather(*map(send, requests))
 
 
 def seeded(seed: float) -> random.Random:

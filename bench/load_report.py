@@ -64,10 +64,12 @@ class Report:
         lines = [
             "# Queries under load",
             "",
-            f"Written by `{command}`: {self.clients} clients, each asking every {self.pause:g} seconds on average, mix modes over",
+            f"Written by `{command}`: {self.clients} clients, each asking every {self.pause:g} seconds on average (an open loop), mix modes over",
             f"{self.workspaces} workspaces of two tenants, while {self.writes[0]} documents arrive and {self.writes[1]} are deleted. One API process",
             "and one worker with offline models, clients on the same two cores. Every answer was judged by markers of its",
-            "workspace and by what had been deleted before it was asked for.",
+            "workspace and by what had been deleted before it was asked for. Time begins when a question is due, so waiting for an",
+            "earlier answer counts. The last phase is saturated: each client asks as soon as it is answered, so its times are those",
+            "of a queue, and its questions a second are what the two cores can do.",
             "",
             f"- Errors and wrong evidence: **{len(self.faults)}** in {sum(len(phase.all) for phase in self.phases)} questions;"
             f" {failures} of the other requests failed.",
