@@ -8,11 +8,12 @@ import pytest
 from app.db.base import WorkspaceId
 from app.domain.answering.errors import ModelNameUnknown
 from app.domain.answering.extractive import MAX_SENTENCES, OFFLINE_NOTICE, extractive_answer
-from app.domain.answering.names import NamedWorkspace, all_names, find_name, slug
+from app.domain.answering.names import NamedWorkspace, all_names, find_name
 from app.domain.answering.prompt import Conversation, cited_numbers, messages_for
 from app.domain.answering.service import footer
 from app.providers.contract import ChatMessage
 from app.retrieval.contract import LAZY_MODES, MODES, PassageEvidence
+from app.text.slugs import slug
 
 
 def workspace(name: str, *engines: str) -> NamedWorkspace:

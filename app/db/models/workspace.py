@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db.base import Base, CreatedAt, TenantEntity, TenantRow, tenant_reference
+from app.text.slugs import slug
 
 
 class Workspace(Base, TenantEntity):
@@ -16,6 +17,7 @@ class Workspace(Base, TenantEntity):
     __tablename__ = "workspaces"
     __table_args__ = (
         UniqueConstraint("tenant_id", "name"),
+        Index(None, "tenant_id", "slug"),
         CheckConstraint("engines <@ ARRAY['lazy', 'graph'] AND 'lazy' = ANY (engines)", name="engines"),
         CheckConstraint("status IN ('active', 'deleting')", name="status"),
         CheckConstraint("graph_store IN ('table', 'age')", name="graph_store"),
@@ -24,6 +26,7 @@ class Workspace(Base, TenantEntity):
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="RESTRICT"), primary_key=True)
     number: Mapped[int] = mapped_column(Identity(always=True), unique=True)
     name: Mapped[str]
+    slug: Mapped[str] = mapped_column(server_default="", comment="Made of its name.")
     engines: Mapped[list[str]]
     graph_store: Mapped[str] = mapped_column(server_default="table")
     default_mode: Mapped[str]
@@ -35,6 +38,11 @@ class Workspace(Base, TenantEntity):
     status: Mapped[str] = mapped_column(server_default="active")
     created_at: Mapped[CreatedAt]
     updated_at: Mapped[CreatedAt]
+
+    @validates("name")
+    def _make_slug(self, _field: str, name: str) -> str:
+        self.slug = slug(name)
+        return name
 
 
 class CorpusVersion(Base, TenantRow):

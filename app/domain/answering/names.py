@@ -5,8 +5,6 @@ Where two workspaces of a tenant come to the same name neither has it: a name ne
 workspace's id is always accepted in its place, and survives a renaming.
 """
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +15,7 @@ from app.db.base import WorkspaceId
 from app.domain.answering.errors import ModelNameUnknown
 from app.retrieval.contract import MODES
 from app.retrieval.routing import AUTO
-
-_NOT_IN_NAMES = re.compile(r"[^\w]+|_+")
+from app.text.slugs import slug
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,11 @@ class ModelName:
         return f"{self.label}:{self.mode}"
 
 
-def slug(name: str) -> str:
-    """`name` in small letters and digits, hyphens between them; empty for one without letters and digits."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
-    return _NOT_IN_NAMES.sub("-", unicodedata.normalize("NFC", plain)).strip("-")
+def split_name(text: str) -> tuple[str, UUID | None, str]:
+    """What a model is called by: the workspace's name (empty where no workspace can have it), its id where that is one,
+    and the mode."""
+    label, _, mode = text.rpartition(":")
+    return label if label == slug(label) else "", UUID(label) if _is_id(label) else None, mode
 
 
 def all_names(workspaces: Sequence[NamedWorkspace]) -> list[ModelName]:
@@ -62,24 +60,19 @@ def all_names(workspaces: Sequence[NamedWorkspace]) -> list[ModelName]:
 
 
 def find_name(text: str, workspaces: Sequence[NamedWorkspace]) -> ModelName:
-    """The workspace and mode of a name; whether the workspace has the mode's engine is left to the query.
+    """The workspace and mode of a name, looked for among `workspaces`.
 
-    Raises ModelNameUnknown, for a name that two workspaces share as well.
+    Whether the workspace has the mode's engine is left to the query. Raises ModelNameUnknown, for a name that two workspaces share as well.
     """
-    label, _, mode = text.rpartition(":")
-    named = [workspace for workspace in workspaces if _is_called(label, workspace)]
+    label, workspace_id, mode = split_name(text)
+    named = [each for each in workspaces if (each.id == workspace_id if workspace_id else label == slug(each.name))]
+    named = named if label else []
     if not named or mode not in (*MODES, AUTO):
         raise ModelNameUnknown(f"There is no model {text[:300]!r}; GET /v1/openai/models lists those there are.")
     if len(named) > 1:
         ids = " or ".join(f"{workspace.id}:{mode}" for workspace in named)
         raise ModelNameUnknown(f"{len(named)} workspaces are called {label!r}; say which one you mean: {ids}.")
     return ModelName(named[0], mode, label)
-
-
-def _is_called(label: str, workspace: NamedWorkspace) -> bool:
-    if _is_id(label):
-        return UUID(label) == workspace.id
-    return bool(label) and label == slug(workspace.name)
 
 
 def _labels(workspaces: Sequence[NamedWorkspace]) -> dict[WorkspaceId, str]:
