@@ -38,6 +38,7 @@ from app.domain.ingestion.sweeper import Sweeper
 from app.domain.limits.rates import RequestRates
 from app.domain.models.service import ModelProfiles
 from app.domain.queries.explaining import QueryExplainer
+from app.domain.queries.ready import ReadyDocuments
 from app.domain.queries.reranking import Reranking
 from app.domain.queries.service import QueryService
 from app.domain.retention.service import Retention
@@ -80,16 +81,21 @@ class Container:
     themes: ThemeBrowser
     index_sizes: IndexSizes
     reranking: Reranking
+    ready_documents: ReadyDocuments
     tokens: TokenVerifier | None
     rates: RequestRates
     parser: FileParser
     figures: InstallationFigures
 
     def queries(self) -> QueryService:
-        return QueryService(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
+        return QueryService(
+            self.database, self.workspaces, self.searches, self.concepts, self.reranking, self.ready_documents
+        )
 
     def explainer(self) -> QueryExplainer:
-        return QueryExplainer(self.database, self.workspaces, self.searches, self.concepts, self.reranking)
+        return QueryExplainer(
+            self.database, self.workspaces, self.searches, self.concepts, self.reranking, self.ready_documents
+        )
 
     def theme_browsing(self) -> ThemeBrowsing:
         return ThemeBrowsing(self.queries(), self.themes)
@@ -201,6 +207,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             themes=ThemeBrowser(database),
             index_sizes=IndexSizes(database),
             reranking=Reranking(settings.rerank_timeout_seconds),
+            ready_documents=ReadyDocuments(),
             tokens=_token_verifier(settings, database, issuer_client),
             rates=RequestRates(redis),
             figures=InstallationFigures(database, lambda queue: _messages_waiting(redis, queue)),

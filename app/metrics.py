@@ -30,8 +30,12 @@ QUERY_STATEMENTS = Counter("trellis_query_statements", "SQL statements of querie
 QUERY_MODEL_CALLS = Counter("trellis_query_model_calls", "Calls of models for queries.", ["mode", "kind"])
 QUERY_TOKENS = Counter("trellis_query_tokens", "Tokens of these calls.", ["mode", "direction"])
 QUERY_LEGS_MISSING = Counter("trellis_query_legs_missing", "Legs that were given up for a deadline.", ["mode", "leg"])
+USAGE_NOT_RECORDED = Counter(
+    "trellis_usage_not_recorded", "Times that model calls could not be written to the ledger.", ["work"]
+)
 COUNTERS = (
     SWEEP_FOUND, SWEEP_HANDLED, UPKEEP_RUNS, QUERY_STATEMENTS, QUERY_MODEL_CALLS, QUERY_TOKENS, QUERY_LEGS_MISSING,
+    USAGE_NOT_RECORDED,
 )  # fmt: skip
 HISTOGRAMS = (QUERY_SECONDS, QUERY_STAGE_SECONDS)
 

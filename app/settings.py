@@ -106,6 +106,8 @@ class Settings(BaseSettings):
     worker_metrics_host: str = "127.0.0.1"
     shutdown_grace_seconds: float = Field(default=20, ge=0)
     rerank_timeout_seconds: float = Field(default=3, gt=0)
+    answer_timeout_seconds: float = Field(default=300, gt=0, description="For a chat model to write one answer.")
+    answer_max_tokens: int = Field(default=16_384, ge=1, description="What a client may ask for in one answer.")
     default_chat_model: str = "offline-extractor"
     default_embedding_model: str = "offline-use"
 

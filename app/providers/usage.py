@@ -58,6 +58,16 @@ class UsageMeter:
     def estimated_calls(self) -> int:
         return sum(total.estimated_calls for total in self.totals.values())
 
+    def __add__(self, other: "UsageMeter") -> "UsageMeter":
+        """What both counted, as a meter of its own."""
+        both = UsageMeter()
+        for meter in (self, other):
+            for key, used in meter.totals.items():
+                total = both.totals.setdefault(key, UsageTotal())
+                for name in ("calls", "tokens_in", "tokens_out", "estimated_calls"):
+                    setattr(total, name, getattr(total, name) + getattr(used, name))
+        return both
+
     def take(self) -> "UsageMeter":
         """What was counted so far, as a meter of its own; this one begins anew."""
         taken, self.totals = UsageMeter(self.totals), {}

@@ -85,9 +85,14 @@ def is_cut() -> bool:
 
 
 async def leg(
-    name: str, work: Callable[[], Awaitable[Found]], otherwise: Other, *, session: TenantSession | None = None
+    name: str,
+    work: Callable[[], Awaitable[Found]],
+    otherwise: Other,
+    *,
+    session: TenantSession | None = None,
+    share: float = 1,
 ) -> Found | Other:
-    """What `work` finds, or `otherwise` when the time for legs is over, which is noted under `name`.
+    """What `work` finds, or `otherwise` when its `share` of the time for legs is over, which is noted under `name`.
 
     With `session` the leg's statements are ended by the server and its transaction goes on; without, `work` is cancelled
     and waited for, for it may use a connection.
@@ -95,7 +100,7 @@ async def leg(
     deadline = _deadline.get()
     if deadline is None:
         return await work()
-    left = deadline.left_for_legs
+    left = deadline.left_for_legs * share
     if not left:
         deadline.give_up(name)
         return otherwise

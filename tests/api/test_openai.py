@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import openai
 import pytest
-import uvicorn
 from sqlalchemy import select
 
 from app.bootstrap import Container
@@ -17,11 +16,11 @@ from app.db.models import UsageEvent, Workspace
 from app.db.session import Database
 from app.domain.answering.extractive import OFFLINE_NOTICE
 from app.domain.tenants.records import Role
-from app.main import create_app
 from app.retrieval.contract import MODES
 from app.settings import Settings
 from tests.api.conftest import Connect, Index
 from tests.api.documents import until, upload_text
+from tests.api.serving import serving
 from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
 
@@ -32,15 +31,8 @@ ASKED: Any = [{"role": "user", "content": QUESTION}]
 
 @pytest.fixture(scope="module")
 async def server_url(container: Container) -> AsyncIterator[str]:
-    """The application behind a real server: in-process transports neither stream nor hang up."""
-    server = uvicorn.Server(uvicorn.Config(create_app(container), port=0, log_config=None, lifespan="on"))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - the server has no event for it
-        await asyncio.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}/v1/openai"
-    server.should_exit = True
-    await serving
+    async with serving(container) as url:
+        yield f"{url}/v1/openai"
 
 
 @pytest.fixture
@@ -151,6 +143,9 @@ async def test_an_answer_says_where_it_comes_from(
     assert first["relevance_tests"] > 0  # type: ignore[index]
     assert first["budgets"]["seed_k"]["limit"] == 12  # type: ignore[index]
     assert first["usage"]["model_calls"] == 1  # type: ignore[index]
+    plain = await client.post(f"/v1/workspaces/{written}/query", json={"query": QUESTION, "mode": "lazy-wide"})
+    # The name, the workspace, what the tenant has spent, and the ledger once more.
+    assert second["usage"]["sql_statements"] == plain.json()["usage"]["sql_statements"] + 4  # type: ignore[index]
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         rows = await session.scalars(select(UsageEvent).where(UsageEvent.query_id == first["query_id"]))  # type: ignore[index]
         assert {(row.purpose, row.calls) for row in rows} == {("embed_query", 1), ("answer", 1)}
@@ -209,6 +204,7 @@ async def test_the_offline_model_quotes_and_says_so(
         ({"extra_body": {"top_k": 5}}, "unsupported_parameter", "top_k"),
         ({"temperature": 3}, "validation_error", "temperature"),
         ({"max_tokens": 5, "max_completion_tokens": 6}, "validation_error", "max_tokens"),
+        ({"max_completion_tokens": 16_385}, "validation_error", "max_completion_tokens"),
         ({"stop": ["a"] * 5}, "validation_error", "stop"),
         ({"extra_body": {"trellis": {"mode": "lazy"}}}, "validation_error", "trellis.mode"),
         ({"extra_body": {"trellis": {"topk": 5}}}, "validation_error", "trellis.topk"),
@@ -239,7 +235,7 @@ async def test_refusals_are_the_sdk_s_own(
 ) -> None:
     mine, theirs = await tenancy.add_workspace(), await other_tenancy.add_workspace()
     await named(tenancy, mine, "Mine")
-    for model in ("mine:best", "mine", "theirs:lazy", f"{theirs}:lazy"):
+    for model in ("mine:best", "mine", "theirs:lazy", f"{theirs}:lazy", "mi\x00ne:lazy", "Mine:lazy", ":lazy"):
         with pytest.raises(openai.NotFoundError) as unknown:
             await sdk.chat.completions.create(model=model, messages=ASKED)
         assert unknown.value.code == "model_not_found"

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, Index, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db.base import Base, CreatedAt, TenantEntity, TenantRow, tenant_reference
@@ -17,7 +17,6 @@ class Workspace(Base, TenantEntity):
     __tablename__ = "workspaces"
     __table_args__ = (
         UniqueConstraint("tenant_id", "name"),
-        Index(None, "tenant_id", "slug"),
         CheckConstraint("engines <@ ARRAY['lazy', 'graph'] AND 'lazy' = ANY (engines)", name="engines"),
         CheckConstraint("status IN ('active', 'deleting')", name="status"),
         CheckConstraint("graph_store IN ('table', 'age')", name="graph_store"),
@@ -26,7 +25,7 @@ class Workspace(Base, TenantEntity):
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="RESTRICT"), primary_key=True)
     number: Mapped[int] = mapped_column(Identity(always=True), unique=True)
     name: Mapped[str]
-    slug: Mapped[str] = mapped_column(server_default="", comment="Made of its name.")
+    slug: Mapped[str] = mapped_column(server_default="", comment="Made of its name; empty where an earlier release made the row.")
     engines: Mapped[list[str]]
     graph_store: Mapped[str] = mapped_column(server_default="table")
     default_mode: Mapped[str]

@@ -1,9 +1,9 @@
 """Why no answer can be written."""
 
 from app.domain.queries.errors import ChatModelMissing
-from app.errors import NotFound
+from app.errors import NotFound, TimedOut
 
-__all__ = ["ChatModelMissing", "ModelNameUnknown"]
+__all__ = ["AnswerTimedOut", "ChatModelMissing", "ModelNameUnknown"]
 
 
 class ModelNameUnknown(NotFound):
@@ -11,3 +11,10 @@ class ModelNameUnknown(NotFound):
 
     code = "model_not_found"
     title = "Model not found"
+
+
+class AnswerTimedOut(TimedOut):
+    """The chat model was still writing when its time was over. What it has said until then is booked."""
+
+    code = "answer_timeout"
+    title = "The answer took too long"

@@ -12,7 +12,7 @@ from app.domain.answering.names import NamedWorkspace, split_name
 
 class NamedWorkspaces(TenantRepository):
     async def all(self, *, only: UUID | None, called: str | None = None) -> list[NamedWorkspace]:
-        """Those that take work, in order of creation, or of these the ones that the name of a model `called` so may mean;
+        """Those that take work, in order of creation, or of these the few that the name of a model `called` so may mean;
         `only` is the workspace that the caller's key is bound to."""
         query = (
             select(Workspace.id, Workspace.name, Workspace.engines, Workspace.created_at, ModelProfile.name)
@@ -24,7 +24,7 @@ class NamedWorkspaces(TenantRepository):
             query = query.where(Workspace.id == only)
         if called is not None:
             label, workspace_id, _ = split_name(called)
-            query = query.where(Workspace.id == workspace_id if workspace_id else Workspace.slug == label)
+            query = query.where(Workspace.id == workspace_id if workspace_id else Workspace.slug.in_((label, "")))
         return [
             NamedWorkspace(WorkspaceId(row[0]), row[1], tuple(row[2]), row[3], row[4])
             for row in await self.session.execute(query)

@@ -1,5 +1,6 @@
 """Writes an answer: asks the workspace as any query does, and puts the evidence before the workspace's chat model."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -7,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from app.db.base import TenantId
 from app.db.session import Database
-from app.domain.answering.errors import ChatModelMissing
+from app.domain.answering.errors import AnswerTimedOut, ChatModelMissing
 from app.domain.answering.extractive import extractive_answer
 from app.domain.answering.names import NamedWorkspace
 from app.domain.answering.prompt import Conversation, cited_numbers, messages_for
@@ -15,7 +16,7 @@ from app.domain.limits.repository import LimitsRepository
 from app.domain.queries.context import passage_block
 from app.domain.queries.planning import Question
 from app.domain.queries.service import Answer, QueryService, refuse_spent
-from app.domain.usage.repository import UsageLedger
+from app.domain.usage.booking import Booking, book_query
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.providers.contract import ChatMessage, ChatModel, ChatReply, Purpose, Sampling
@@ -38,10 +39,13 @@ class Wish:
 
 
 class AnswerService:
-    def __init__(self, database: Database, queries: QueryService, workspaces: WorkspaceOpener) -> None:
+    def __init__(
+        self, database: Database, queries: QueryService, workspaces: WorkspaceOpener, *, timeout_seconds: float
+    ) -> None:
         self._database = database
         self._queries = queries
         self._workspaces = workspaces
+        self._timeout_seconds = timeout_seconds
 
     async def find(
         self, tenant_id: TenantId, workspace: NamedWorkspace, question: Question, conversation: Conversation, wish: Wish
@@ -55,7 +59,7 @@ class AnswerService:
             raise ChatModelMissing(f"The workspace {workspace.name!r} has no chat model to answer with.")
         refuse_spent(standing, opened.chat.profile)
         answer = await self._queries.ask(tenant_id, workspace.id, question)
-        return Writing(self._database, opened, opened.chat, answer, conversation, wish)
+        return Writing(self._database, opened, opened.chat, answer, conversation, wish, self._timeout_seconds)
 
 
 class Writing:
@@ -69,11 +73,13 @@ class Writing:
         answer: Answer,
         conversation: Conversation,
         wish: Wish,
+        timeout_seconds: float,
     ) -> None:
+        self._timeout_seconds = timeout_seconds
         self.answer = answer
         self.usage = UsageMeter()
         self.finish_reason = "stop"
-        self.cost: float | None = None
+        self._booking = Booking()
         self._database = database
         self.workspace = workspace
         self.timings_ms: dict[str, float] = {}
@@ -92,8 +98,15 @@ class Writing:
         return self._chat.profile.name
 
     @property
+    def cost(self) -> float | None:
+        return self._booking.cost
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What of the wish was not heeded."""
+        """What of the wish was not heeded, and what was not recorded."""
+        return self._unheeded() + self._booking.notes
+
+    def _unheeded(self) -> tuple[str, ...]:
         wish = {**asdict(self._wish.sampling), "max_tokens": self._wish.max_tokens}
         unused = [name for name, value in wish.items() if value is not None]
         if not unused or not self.is_extractive:
@@ -101,7 +114,7 @@ class Writing:
         return (f"The offline model only quotes, so these had no effect: {', '.join(unused)}.",)
 
     async def whole(self) -> str:
-        """The answer with its footer. Raises what the chat model raises."""
+        """The answer with its footer. Raises what the chat model raises, and AnswerTimedOut."""
         async with self._booked():
             if self.is_extractive:
                 text = self._quote()
@@ -115,7 +128,10 @@ class Writing:
         return text + self._footer(text)
 
     async def stream(self, say: Say) -> None:
-        """Hand `say` the pieces as they come. Whoever cancels this ends the call of the model; what was said is booked."""
+        """Hand `say` the pieces as they come. Whoever cancels this ends the call of the model; what was said is booked.
+
+        Raises as `whole` does.
+        """
         async with self._booked():
             if self.is_extractive:
                 text = self._quote()
@@ -152,19 +168,23 @@ class Writing:
 
     @asynccontextmanager
     async def _booked(self) -> AsyncIterator[None]:
-        """What the block asks of models is in `usage`, and in the ledger however it ends."""
+        """What the block asks of models is in `usage`, and in the ledger however it ends. It has a time limit, or a model
+        that trickles would keep its slot for ever."""
         started = time.perf_counter()
+        limit = asyncio.timeout(self._timeout_seconds)
         try:
             with meter_usage(self.usage):
-                yield
+                async with limit:
+                    yield
+        except TimeoutError:
+            if limit.expired():
+                raise AnswerTimedOut(f"The model had {self._timeout_seconds:g} seconds to answer.") from None
+            raise
         finally:
             spent = (time.perf_counter() - started) * 1000
             self.timings_ms = {"answer": spent, "total": self.answer.timings_ms["total"] + spent}
-            if self.usage.totals:
-                ref = self.workspace.ref
-                async with self._database.tenant(ref.tenant_id) as session:
-                    ledger = UsageLedger(session)
-                    self.cost = await ledger.add(self.usage, ref.workspace_id, query_id=self.answer.query_id)
+            ref, query_id = self.workspace.ref, self.answer.query_id
+            self._booking = await book_query(self._database, ref.tenant_id, ref.workspace_id, query_id, self.usage)
 
     def _footer(self, text: str) -> str:
         cited = self.answer.context.cited

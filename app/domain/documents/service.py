@@ -67,7 +67,9 @@ class DocumentService:
             )
         job = ProcessVersion if "lazy" in retried else IndexGraph
         self._enqueue(job, record.version.id)
-        return await self._documents.get(document_id)
+        record = await self._documents.get(document_id)
+        await self._documents.bump_corpus_version()  # what was answered from, in part, is not until it is ready
+        return record
 
     async def cancel(self, document_id: UUID) -> DocumentRecord:
         """Call off what is queued or under way. Raises DocumentNotFound, DocumentDeleting or NothingToCancel."""

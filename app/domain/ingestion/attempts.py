@@ -16,6 +16,7 @@ from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.records import VersionFacts
 from app.domain.ingestion.repository import IngestionRepository
 from app.domain.ingestion.states import Claim, ClaimLost, Ended, IndexStates
+from app.domain.usage.booking import note_not_recorded
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.errors import AppError, Unavailable
 from app.jobs import IndexGraph, ProcessVersion, PurgeGraphVersion, enqueue
@@ -170,8 +171,7 @@ class Attempts:
             async with self._ports.database.tenant(begun.claim.tenant_id) as session:
                 await book_usage(session, begun)
         except CONNECTION_ERRORS as error:
-            cause = getattr(error, "orig", None) or error
-            logger.error("usage_not_recorded", version_id=str(begun.claim.version_id), error_type=type(cause).__name__)
+            note_not_recorded("ingestion", error, version_id=begun.claim.version_id)
 
 
 async def book_usage(session: TenantSession, begun: Begun) -> None:

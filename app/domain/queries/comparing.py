@@ -11,6 +11,8 @@ from app.domain.queries.planning import Question
 from app.domain.queries.service import Answer, QueryService
 from app.errors import AppError
 from app.retrieval.contract import MODES, UnknownMode
+from app.retrieval.deadline import within
+from app.retrieval.once import asking_once
 from app.retrieval.routing import AUTO
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -38,7 +40,8 @@ class Comparison:
 async def compare_modes(
     queries: QueryService, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question, modes: Sequence[str]
 ) -> Comparison:
-    """The question is embedded once. What one mode is refused or fails for is told beside the answers of the others.
+    """What the modes ask of models alike is asked once. What one mode is refused or fails for is told beside the answers of
+    the others. Of the time limit, which is for all of them, a mode may take an equal part of what is left.
 
     Raises WorkspaceNotFound, WorkspaceDeleting or UnknownMode, before anything is asked.
     """
@@ -51,14 +54,17 @@ async def compare_modes(
     embedding = RememberedEmbedding(workspace.embedding)
     comparison_id = uuid4()
     outcomes = []
-    for mode in modes:
-        try:
-            answer = await queries.ask(
-                tenant_id, workspace_id, replace(question, mode=mode), embedding=embedding, comparison_id=comparison_id
-            )
-            outcomes.append(Outcome(mode, answer=answer))
-        except AppError as error:
-            outcomes.append(Outcome(mode, error=error))
+    with asking_once(), within(None if question.timeout_ms is None else question.timeout_ms / 1000) as deadline:
+        for number, mode in enumerate(modes):
+            left = None if deadline is None else int(deadline.left * 1000) // (len(modes) - number)
+            asked = replace(question, mode=mode, timeout_ms=left)
+            try:
+                answer = await queries.ask(
+                    tenant_id, workspace_id, asked, embedding=embedding, comparison_id=comparison_id
+                )
+                outcomes.append(Outcome(mode, answer=answer))
+            except AppError as error:
+                outcomes.append(Outcome(mode, error=error))
     found = [outcome.answer.result.passages if outcome.answer is not None else () for outcome in outcomes]
     return Comparison(
         id=comparison_id,

@@ -13,6 +13,8 @@ from app.errors import AppError
 from app.providers.contract import ChatMessage, ChatModel, EmbeddingModel, EmbeddingRole, ModelProfile, Purpose, Vectors
 from app.retrieval.concepts import ConceptGraphs
 from app.retrieval.contract import EngineWorkspace
+from app.retrieval.deadline import MODELS_SHARE, asked, leg
+from app.retrieval.once import once
 from app.text.concepts.words import normalise
 
 MAX_ADDED: Final = 8
@@ -65,26 +67,34 @@ class RememberedEmbedding:
 async def expand(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan) -> Expansion:
     """The words that are added to the question of `plan`; the caller's own among them.
 
-    A model that fails adds nothing, and a note says so. Raises ChatModelMissing if the workspace has none and one is asked for.
+    A model that fails adds nothing, and a note says so; what is not done in time is told as the missing leg `expand`. Raises ChatModelMissing if the workspace has none and one is asked for.
     """
     given = plan.given_terms
     if plan.question.expand == "none":
         return Expansion(given)
-    if plan.question.expand == "cooccurrence":
-        found = Expansion(await _cooccurring(concepts, workspace, plan))
-    else:
-        if workspace.chat is None:
-            raise ChatModelMissing("`expand: llm` needs a chat model, and this workspace has none.")
-        found = await _asked(workspace.chat, plan.question.query)
+    found = await once("expand", lambda: _found(concepts, workspace, plan)) or Expansion()
     known = {normalise(term.term) for term in given}
     return replace(found, terms=(*given, *(term for term in found.terms if normalise(term.term) not in known)))
 
 
-async def _cooccurring(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan) -> tuple[AddedTerm, ...]:
+async def _found(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan) -> Expansion | None:
+    """None: not in time."""
+    chat, query = workspace.chat, plan.question.query
+    if plan.question.expand == "llm":
+        if chat is None:
+            raise ChatModelMissing("`expand: llm` needs a chat model, and this workspace has none.")
+        return await asked("expand", lambda: _asked(chat, query), None)
+    # Remembered: what follows holds a connection, and must not wait for a model with it.
+    if await asked("expand", lambda: workspace.embedding.embed([query], role="query"), None) is None:
+        return None
+    return await leg("expand", lambda: _cooccurring(concepts, workspace, plan), None, share=MODELS_SHARE)
+
+
+async def _cooccurring(concepts: ConceptGraphs, workspace: EngineWorkspace, plan: Plan) -> Expansion:
     query = plan.question.query
     graph = await concepts.neighbourhood(workspace, query, nodes=4 * MAX_ADDED, within=plan.filter)
     labels = (node.label for node in graph.nodes if not node.in_question)
-    return tuple(AddedTerm(label, "cooccurrence") for label in _new_terms(labels, query))
+    return Expansion(tuple(AddedTerm(label, "cooccurrence") for label in _new_terms(labels, query)))
 
 
 async def _asked(chat: ChatModel, query: str) -> Expansion:

@@ -11,12 +11,14 @@ from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
 from app.domain.queries.context import Budgets, entity_line, relation_line
-from app.domain.queries.expansion import expand
+from app.domain.queries.deadlines import answered_within, missing_legs
+from app.domain.queries.expansion import RememberedEmbedding, expand
 from app.domain.queries.explaining_repository import ExplainedDocuments
 from app.domain.queries.planning import Plan, Question
 from app.domain.queries.reranking import CANDIDATES, returned_by
 from app.domain.queries.service import QueryService
 from app.domain.queries.theme_context import render
+from app.domain.usage.booking import book_query
 from app.providers.usage import meter_usage
 from app.retrieval.budgets import LazyBudgets
 from app.retrieval.contract import (
@@ -33,6 +35,7 @@ from app.retrieval.contract import (
     SearchResult,
     Source,
 )
+from app.retrieval.once import asking_once
 from app.retrieval.routing import Routing
 from app.retrieval.store.allowed import resolve
 from app.retrieval.store.trust import reasons_of
@@ -79,7 +82,8 @@ class GraphFate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`untrusted` says why the engine does not answer from the document, where it does not."""
+    """`untrusted` says why the engine does not answer from the document, where it does not; `missing_legs` were not done in
+    time, so that nothing is known of what they would have found."""
 
     query_id: UUID
     mode: str
@@ -93,6 +97,7 @@ class Explanation:
     passages: tuple[PassageFate, ...]
     entities: tuple[GraphFate, ...]
     relations: tuple[GraphFate, ...]
+    missing_legs: tuple[str, ...] = ()
 
 
 class QueryExplainer(QueryService):
@@ -101,8 +106,17 @@ class QueryExplainer(QueryService):
     async def explain(
         self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question, document_id: UUID
     ) -> Explanation:
-        """Raises as `ask` does, and DocumentNotFound."""
+        """What models are asked for they are asked for once. Raises as `ask` does, and DocumentNotFound."""
+        with asking_once():
+            async with answered_within(question.timeout_ms) as deadline:
+                explanation = await self._explain(tenant_id, workspace_id, question, document_id)
+            return replace(explanation, missing_legs=missing_legs(deadline))
+
+    async def _explain(
+        self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question, document_id: UUID
+    ) -> Explanation:
         _, search, workspace, plan, reranker = await self._open(tenant_id, workspace_id, question)
+        workspace = replace(workspace, embedding=RememberedEmbedding(workspace.embedding))
         engine = MODES[plan.mode]
         async with self._database.snapshot(tenant_id) as session:
             document = await ExplainedDocuments(session).get(workspace_id, document_id, engine)
@@ -123,7 +137,7 @@ class QueryExplainer(QueryService):
                 every = await _all_candidates(search, workspace, request)
                 largest = await _with_largest_budgets(search, workspace, request)
             finally:
-                await self._write_ledger(tenant_id, workspace_id, query_id, meter)
+                await book_query(self._database, tenant_id, workspace_id, query_id, meter)
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
         context = render(plan.mode, found, budgets, count_again)
         judge = _Judge(found, every, largest, {passage.passage_id for passage in context.cited}, reranker is not None)

@@ -16,10 +16,11 @@ from app.domain.queries.expansion import Expansion, RememberedEmbedding, expand
 from app.domain.queries.log import QueryLog
 from app.domain.queries.log_repository import LogEntry
 from app.domain.queries.planning import AddedTerm, Plan, Question, asked_mode, plan_question
+from app.domain.queries.ready import ReadyDocuments
 from app.domain.queries.repository import TrustedDocuments
 from app.domain.queries.reranking import Reranked, Reranking, RerankModelMissing, widened
 from app.domain.queries.theme_context import render
-from app.domain.usage.repository import UsageLedger
+from app.domain.usage.booking import book_query
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
@@ -27,8 +28,7 @@ from app.metrics import observe_query
 from app.providers.contract import EmbeddingModel, ModelProfile, RerankModel
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.concepts import ConceptGraph, ConceptGraphs
-from app.retrieval.contract import MODES, THEME_MODES, EngineWorkspace, Search, SearchRequest, SearchResult
-from app.retrieval.deadline import asked
+from app.retrieval.contract import MODES, THEME_MODES, Engine, EngineWorkspace, Search, SearchRequest, SearchResult
 from app.retrieval.registry import SearchRegistry
 from app.retrieval.routing import AUTO, Routing
 from app.text.tokens import count_again
@@ -45,8 +45,8 @@ class Answer:
     timings_ms: Mapping[str, float]
     query_id: UUID
     usage: UsageMeter
-    cost: float | None
     notes: tuple[str, ...]
+    cost: float | None = None
     missing_legs: tuple[str, ...] = ()
     statements: int = 0
 
@@ -67,12 +67,14 @@ class QueryService:
         searches: SearchRegistry,
         concepts: ConceptGraphs,
         reranking: Reranking,
+        ready: ReadyDocuments,
     ) -> None:
         self._database = database
         self._workspaces = workspaces
         self._searches = searches
         self._concepts = concepts
         self._reranking = reranking
+        self._ready = ready
         self._log = QueryLog(database)
 
     async def ask(
@@ -92,18 +94,35 @@ class QueryService:
         ThemeOptionsNotUsed, RerankNotUsed, QueryRequired, ThemeLevelUnknown, ChatModelMissing, FieldNotDeclared,
         FilterMismatch, RerankModelMissing, QuotaExceeded or QueryDeadline.
         """
-        with counting_statements() as count:
-            async with answered_within(question.timeout_ms) as deadline:
-                record, answer = await self._answer(tenant_id, workspace_id, question, embedding)
-            missing = missing_legs(deadline)
-            late = (f"Not searched in time: {', '.join(missing)}.",) if missing else ()
-            answer = replace(answer, missing_legs=missing, notes=(*answer.notes, *late), statements=count.statements)
+        query_id = uuid4()
+        with counting_statements() as count, meter_usage() as meter:
+            try:
+                async with answered_within(question.timeout_ms) as deadline:
+                    record, answer = await self._answer(tenant_id, workspace_id, question, embedding, query_id, meter)
+                missing = missing_legs(deadline)
+                booking = await self._log.close(record, _log_entry(answer, comparison_id), meter)
+            except BaseException:
+                await book_query(self._database, tenant_id, workspace_id, query_id, meter)
+                raise
+        late = (f"Not searched in time: {', '.join(missing)}.",) if missing else ()
+        answer = replace(
+            answer,
+            cost=booking.cost,
+            missing_legs=missing,
+            notes=(*answer.notes, *late, *booking.notes),
+            statements=count.statements,
+        )
         _observe(answer)
-        await self._log.note(record, _log_entry(answer, comparison_id))
         return answer
 
     async def _answer(
-        self, tenant_id: TenantId, workspace_id: WorkspaceId, question: Question, embedding: EmbeddingModel | None
+        self,
+        tenant_id: TenantId,
+        workspace_id: WorkspaceId,
+        question: Question,
+        embedding: EmbeddingModel | None,
+        query_id: UUID,
+        meter: UsageMeter,
     ) -> tuple[WorkspaceRecord, Answer]:
         started = time.perf_counter()
         record, search, workspace, plan, reranker = await self._open(tenant_id, workspace_id, question)
@@ -111,17 +130,9 @@ class QueryService:
             # Whoever adds terms embeds the question too.
             workspace = replace(workspace, embedding=embedding or RememberedEmbedding(workspace.embedding))
         opened = time.perf_counter()
-        query_id = uuid4()
-        cost = None
-        with meter_usage() as meter:
-            try:
-                expansion = await asked(
-                    "expand", lambda: expand(self._concepts, workspace, plan), Expansion(plan.given_terms)
-                )
-                expanded = time.perf_counter()
-                found = await self._find(search, workspace, plan.request(expansion.terms), reranker)
-            finally:
-                cost = await self._write_ledger(tenant_id, workspace_id, query_id, meter)
+        expansion = await expand(self._concepts, workspace, plan)
+        expanded = time.perf_counter()
+        found = await self._find(search, workspace, plan.request(expansion.terms), reranker)
         result = found.result
         searched = time.perf_counter()
         budgets = Budgets(question.max_entity_tokens, question.max_relation_tokens, question.max_total_tokens)
@@ -138,7 +149,6 @@ class QueryService:
             timings_ms={**found.stage_ms, **{name: seconds * 1000 for name, seconds in stages.items()}},
             query_id=query_id,
             usage=meter,
-            cost=cost,
             notes=(*await self._notes(workspace, plan, result, context, expansion), *found.notes),
         )
 
@@ -148,11 +158,13 @@ class QueryService:
         async with self._database.tenant(tenant_id) as session:
             record = await WorkspaceRepository(session).get(workspace_id)
             standing = await LimitsRepository(session).standing()
-            is_auto = asked_mode(record, question) == AUTO
-            trusted = TrustedDocuments(session)
-            partial = question.include_partial
-            documents = await trusted.count(workspace_id, include_partial=partial) if is_auto else {}
-            has_themes = is_auto and await trusted.has_themes(workspace_id)
+            documents: Mapping[Engine, int] = {}
+            has_themes = False
+            if asked_mode(record, question) == AUTO:
+                documents = await self._ready.count(
+                    session, workspace_id, record.corpus_version, include_partial=question.include_partial
+                )
+                has_themes = await TrustedDocuments(session).has_themes(workspace_id)
         refuse_deleting(record.row)
         plan = plan_question(record, question, documents, has_themes=has_themes)
         search = self._searches.search_for(plan.mode, record.row.engines)
@@ -197,15 +209,7 @@ class QueryService:
             try:
                 return await self._concepts.neighbourhood(workspace, query, nodes=nodes)
             finally:
-                await self._write_ledger(tenant_id, workspace_id, uuid4(), meter)
-
-    async def _write_ledger(
-        self, tenant_id: TenantId, workspace_id: WorkspaceId, query_id: UUID, meter: UsageMeter
-    ) -> float | None:
-        if not meter.totals:
-            return None
-        async with self._database.tenant(tenant_id) as session:
-            return await UsageLedger(session).add(meter, workspace_id, query_id=query_id)
+                await book_query(self._database, tenant_id, workspace_id, uuid4(), meter)
 
     async def _notes(
         self,
@@ -217,13 +221,9 @@ class QueryService:
     ) -> tuple[str, ...]:
         engine = MODES[plan.mode]
         notes = [*expansion.notes, *(notice.detail for notice in result.themes.notices), *result.notes]
-        if not (result.passages or result.entities or result.relations):
-            async with self._database.tenant(workspace.ref.tenant_id) as session:
-                partial = plan.question.include_partial
-                if engine not in await TrustedDocuments(session).count(
-                    workspace.ref.workspace_id, include_partial=partial
-                ):
-                    notes.append(f"No document of this workspace is ready for the {engine} engine yet.")
+        is_empty = not (result.passages or result.entities or result.relations)
+        if is_empty and not await self._is_ready(workspace, engine, include_partial=plan.question.include_partial):
+            notes.append(f"No document of this workspace is ready for the {engine} engine yet.")
         if result.withheld:
             withheld = ", ".join(f"{number} {reason}" for reason, number in result.withheld.items())
             notes.append(f"Withheld, because their documents cannot be trusted now: {withheld}.")
@@ -234,6 +234,13 @@ class QueryService:
                 f"Made with offline models ({', '.join(offline)}): rules and small shipped models, not a language model."
             )
         return tuple(notes)
+
+    async def _is_ready(self, workspace: EngineWorkspace, engine: Engine, *, include_partial: bool) -> bool:
+        """Whether the engine answers from any document at all."""
+        ref, version = workspace.ref, workspace.corpus_version or 0
+        async with self._database.tenant(ref.tenant_id) as session:
+            counts = await self._ready.count(session, ref.workspace_id, version, include_partial=include_partial)
+        return engine in counts
 
 
 def _observe(answer: Answer) -> None:

@@ -77,9 +77,11 @@ class UsageLedger(TenantRepository):
         document_id: UUID | None = None,
         version_id: UUID | None = None,
         query_id: UUID | None = None,
+        booking_id: UUID | None = None,
     ) -> float | None:
         """One row per model and purpose, at today's prices; what it cost, or None where no model has a price.
 
+        With a `booking_id` what was written under it before is not written again, and costs None.
         A model that was removed in the meantime cannot be billed any more.
         """
         values = {
@@ -89,7 +91,7 @@ class UsageLedger(TenantRepository):
             "version_id": version_id,
             "query_id": query_id,
         }
-        costs = await self.session.scalars(_ADD, values | usage_columns([(None, meter)]))
+        costs = await self.session.scalars(_ADD, values | usage_columns([(booking_id, meter)]))
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known else None
 

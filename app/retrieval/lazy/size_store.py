@@ -1,17 +1,23 @@
 """How large a workspace's lazy index is, for people who want to know what a query walks over."""
 
+import asyncio
 import time
 from dataclasses import dataclass
 
+import structlog
 from sqlalchemy import text
 
-from app.db.session import Database
+from app.db.session import CONNECTION_ERRORS, Database
 from app.retrieval.contract import WorkspaceRef
 
 # Counting reads the postings; beyond so many the numbers would cost more than the query.
 MOST_COUNTED = 500_000
 REMEMBERED_SECONDS = 60.0
 MOST_REMEMBERED = 1000
+# An answer that is written waits no longer than this for the numbers beside it.
+MAX_SECONDS = 2.0
+
+logger = structlog.stdlib.get_logger(__name__)
 
 _COUNT = text("""
 SELECT (SELECT coalesce(sum(passages), 0)::bigint FROM lazy_versions
@@ -31,24 +37,37 @@ class IndexSize:
 
 
 class IndexSizes:
-    """Counts at most once a minute and workspace: while documents arrive the numbers lag behind."""
+    """Counts at most once a minute and workspace, one count at a time: while documents arrive the numbers lag behind."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[WorkspaceRef, tuple[float, IndexSize]] = {}
+        self._counting: dict[WorkspaceRef, asyncio.Task[None]] = {}
 
-    async def of(self, ref: WorkspaceRef) -> IndexSize:
+    async def of(self, ref: WorkspaceRef) -> IndexSize | None:
+        """The last known size where it cannot be counted now, or not soon enough; None where none is known."""
         counted_at, size = self._known.get(ref, (0.0, None))
-        if size is None or time.monotonic() - counted_at > REMEMBERED_SECONDS:
-            size = await self._count(ref)
-            while len(self._known) >= MOST_REMEMBERED:
-                self._known.pop(next(iter(self._known)))
-            self._known[ref] = time.monotonic(), size
-        return size
+        if size is not None and time.monotonic() - counted_at <= REMEMBERED_SECONDS:
+            return size
+        task = self._counting.get(ref)
+        if task is None:
+            task = self._counting[ref] = asyncio.create_task(self._count(ref))
+        # Who waits no longer, or has gone, leaves the count to the next one.
+        await asyncio.wait({task}, timeout=MAX_SECONDS)
+        return self._known[ref][1] if ref in self._known else None
 
-    async def _count(self, ref: WorkspaceRef) -> IndexSize:
+    async def _count(self, ref: WorkspaceRef) -> None:
         values = {"tenant_id": ref.tenant_id, "workspace": ref.number, "most": MOST_COUNTED + 1}
-        async with self._database.tenant(ref.tenant_id) as session:
-            row = (await session.execute(_COUNT, values)).one()
+        try:
+            async with self._database.tenant(ref.tenant_id) as session:
+                row = (await session.execute(_COUNT, values)).one()
+        except CONNECTION_ERRORS as error:
+            logger.warning("index_not_counted", workspace_id=str(ref.workspace_id), error_type=type(error).__name__)
+            return
+        finally:
+            del self._counting[ref]
         is_counted = row.memberships <= MOST_COUNTED
-        return IndexSize(row.passages, row.concepts if is_counted else None, row.memberships if is_counted else None)
+        size = IndexSize(row.passages, row.concepts if is_counted else None, row.memberships if is_counted else None)
+        while len(self._known) >= MOST_REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        self._known[ref] = time.monotonic(), size

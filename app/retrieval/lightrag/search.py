@@ -40,6 +40,7 @@ from app.retrieval.lightrag.long_name_store import LongNames
 from app.retrieval.lightrag.pool import LOST_CONNECTION, EngineDatabase, inside
 from app.retrieval.lightrag.reads import Reads, together
 from app.retrieval.lightrag.stages import Stages
+from app.retrieval.once import once
 from app.retrieval.store.allowed import Allowed, nothing_allowed, resolve
 from app.retrieval.store.hits import Hit
 from app.retrieval.store.passages import load_evidence, passages_of_chunks
@@ -110,7 +111,9 @@ class GraphSearch:
             return Keywords()
         given = request.keywords
         if given == "llm":
-            found: Keywords = await asked("keywords", lambda: self._asked(workspace, request), Keywords())
+            found: Keywords = await asked(
+                "keywords", lambda: once("keywords", lambda: self._asked(workspace, request)), Keywords()
+            )
             given = found
             if not (given.high or given.low):
                 notes.append("the model gave no keywords; they were extracted by rules")
@@ -326,8 +329,8 @@ def _is_answerable(query: str) -> bool:
 
 def _wanted(request: SearchRequest, factor: int) -> Wanted:
     return Wanted(
-        top_k=request.graph_top_k * factor,
-        chunks=max(MIN_CHUNKS, 2 * (request.top_k or DEFAULT_TOP_K)) * factor,
+        top_k=min(MOST, request.graph_top_k * factor),
+        chunks=min(MOST, max(MIN_CHUNKS, 2 * (request.top_k or DEFAULT_TOP_K)) * factor),
         entity_tokens=request.max_entity_tokens * factor,
         relation_tokens=request.max_relation_tokens * factor,
     )

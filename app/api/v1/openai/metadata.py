@@ -3,8 +3,8 @@
 from app.api.v1.openai.schemas import CacheRead, IndexRead, TrellisRead
 from app.api.v1.queries.routing_schemas import AddedTermRead, RoutingRead
 from app.api.v1.queries.schemas import Usage
+from app.db.counting import StatementCount
 from app.domain.answering.service import Writing
-from app.providers.usage import UsageMeter
 from app.retrieval.contract import LAZY_MODES, MODES
 from app.retrieval.lazy.size_store import IndexSizes
 
@@ -12,8 +12,8 @@ from app.retrieval.lazy.size_store import IndexSizes
 INDEX_STAGES = ("terms", "vectors", "graph", "passages", "cache")
 
 
-async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
-    """To be called when the answer is written."""
+async def describe(writing: Writing, sizes: IndexSizes, statements: StatementCount) -> TrellisRead:
+    """To be called when the answer is written; `statements` are those of the request until then."""
     answer, result, ref = writing.answer, writing.answer.result, writing.workspace.ref
     is_lazy = answer.mode in LAZY_MODES
     described = TrellisRead(
@@ -25,7 +25,7 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
         chat_model=writing.chat_model,
         is_extractive=writing.is_extractive,
         timings_ms={name: round(value, 2) for name, value in {**answer.timings_ms, **writing.timings_ms}.items()},
-        usage=_usage(answer.usage, writing),
+        usage=_usage(writing, statements),
         missing_legs=list(answer.missing_legs),
         withheld=sum(result.withheld.values()),
         notes=[*answer.notes, *writing.notes],
@@ -36,11 +36,13 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
         described.cache = CacheRead(hit=cache["hit"], namespace=ref.engine_name, corpus_version=cache["corpus_version"])
     if is_lazy:
         size = await sizes.of(ref)
+        if size is None:
+            described.notes.append("The index could not be counted now.")
         described.index = IndexRead(
             ms=round(sum(result.stage_ms.get(stage, 0.0) for stage in INDEX_STAGES), 2),
-            passages=size.passages,
-            concepts=size.concepts,
-            memberships=size.memberships,
+            passages=None if size is None else size.passages,
+            concepts=None if size is None else size.concepts,
+            memberships=None if size is None else size.memberships,
             llm_calls=result.details.get("llm_index_calls", 0),
         )
         described.relevance_tests = result.details.get("relevance_tests", 0)
@@ -48,17 +50,8 @@ async def describe(writing: Writing, sizes: IndexSizes) -> TrellisRead:
     return described
 
 
-def _usage(searching: UsageMeter, writing: Writing) -> Usage:
+def _usage(writing: Writing, statements: StatementCount) -> Usage:
     """Finding the evidence and writing the answer together."""
     costs = [cost for cost in (writing.answer.cost, writing.cost) if cost is not None]
-    meters = (searching, writing.usage)
-    return Usage(
-        model_calls=sum(meter.calls for meter in meters),
-        embedding_calls=sum(meter.embedding_calls for meter in meters),
-        rerank_calls=sum(meter.rerank_calls for meter in meters),
-        tokens_in=sum(meter.tokens_in for meter in meters),
-        tokens_out=sum(meter.tokens_out for meter in meters),
-        estimated_calls=sum(meter.estimated_calls for meter in meters),
-        sql_statements=writing.answer.statements,
-        cost=sum(costs) if costs else None,
-    )
+    used = writing.answer.usage + writing.usage
+    return Usage.of(used, sum(costs) if costs else None, statements.statements)

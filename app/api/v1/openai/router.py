@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
+from app.api.connected import while_connected
 from app.api.deps import ContainerDep, ReaderCaller
 from app.api.idempotency import READS_ONLY
 from app.api.problems import validation_problem
@@ -21,12 +22,13 @@ from app.api.v1.openai.schemas import (
     ModelRead,
     TokenUsage,
 )
-from app.api.v1.openai.streaming import Chunks, unix_time, while_connected
+from app.api.v1.openai.streaming import Chunks, unix_time
 from app.api.v1.queries.evidence import Citation
 from app.api.v1.queries.router import QUERY_ERRORS
 from app.api.v1.queries.schemas import Query
 from app.bootstrap import Container
-from app.domain.answering.errors import ChatModelMissing, ModelNameUnknown
+from app.db.counting import StatementCount, counting_statements
+from app.domain.answering.errors import AnswerTimedOut, ChatModelMissing, ModelNameUnknown
 from app.domain.answering.names import ModelName, NamedWorkspace, all_names, find_name
 from app.domain.answering.repository import NamedWorkspaces
 from app.domain.answering.service import AnswerService, Writing
@@ -53,7 +55,7 @@ async def list_openai_models(caller: ReaderCaller, container: ContainerDep) -> M
 @router.get("/models/{model}", summary="Read one of them", responses=openai_problems(ModelNameUnknown))
 async def read_openai_model(model: str, caller: ReaderCaller, container: ContainerDep) -> ModelRead:
     """By its name, or by `{workspace id}:{mode}`."""
-    return _model(find_name(model, await _workspaces(container, caller)))
+    return _model(await _find(container, caller, model))
 
 
 @router.post(
@@ -64,7 +66,7 @@ async def read_openai_model(model: str, caller: ReaderCaller, container: Contain
     responses={
         200: STREAM,
         **openai_problems(
-            ModelNameUnknown, UnsupportedParameter, ChatModelMissing, *QUERY_ERRORS
+            ModelNameUnknown, UnsupportedParameter, ChatModelMissing, AnswerTimedOut, *QUERY_ERRORS
         ),
     },
 )  # fmt: skip
@@ -72,17 +74,27 @@ async def complete_chat(
     wanted: ChatCompletionRequest, caller: ReaderCaller, container: ContainerDep, request: Request
 ) -> Response:
     """Looks for evidence on the last message of the user, and has the workspace's chat model answer from it."""
-    conversation, wish = wanted.conversation(), wanted.wish()
-    name = find_name(wanted.model, await _workspaces(container, caller))
+    with counting_statements() as statements:
+        return await _complete(wanted, caller, container, request, statements)
+
+
+async def _complete(
+    wanted: ChatCompletionRequest, caller: Caller, container: Container, request: Request, statements: StatementCount
+) -> Response:
+    settings = container.settings
+    conversation, wish = wanted.conversation(), wanted.wish(settings.answer_max_tokens)
+    name = await _find(container, caller, wanted.model)
     query = _query(wanted, conversation.question, name.mode)
-    service = AnswerService(container.database, container.queries(), container.workspaces)
+    service = AnswerService(
+        container.database, container.queries(), container.workspaces, timeout_seconds=settings.answer_timeout_seconds
+    )
     writing = await while_connected(
         request, service.find(caller.tenant_id, name.workspace, query.question(), conversation, wish)
     )
     head = {"id": f"chatcmpl-{writing.answer.query_id.hex}", "created": unix_time(), "model": wanted.model}
 
     async def last() -> dict[str, Any]:
-        trellis = await describe(writing, container.index_sizes)
+        trellis = await describe(writing, container.index_sizes, statements)
         citations = Citation.of_all(writing.answer.context.cited, writing.workspace.ref.workspace_id)
         return {"usage": _usage(writing), "citations": citations, "trellis": trellis}
 
@@ -101,9 +113,13 @@ async def complete_chat(
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-async def _workspaces(container: Container, caller: Caller) -> list[NamedWorkspace]:
+async def _workspaces(container: Container, caller: Caller, called: str | None = None) -> list[NamedWorkspace]:
     async with container.database.tenant(caller.tenant_id) as session:
-        return await NamedWorkspaces(session).all(only=caller.workspace_id)
+        return await NamedWorkspaces(session).all(only=caller.workspace_id, called=called)
+
+
+async def _find(container: Container, caller: Caller, model: str) -> ModelName:
+    return find_name(model, await _workspaces(container, caller, model))
 
 
 def _model(name: ModelName) -> ModelRead:

@@ -115,13 +115,17 @@ class ChatCompletionRequest(BaseModel):
             )
         return conversation
 
-    def wish(self) -> Wish:
-        """Raises ValidationFailed."""
+    def wish(self, most_tokens: int) -> Wish:
+        """Raises ValidationFailed, also for an answer of more than `most_tokens`."""
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         if len(stop) > MAX_STOPS:
             raise _invalid("stop", f"must not hold more than {MAX_STOPS} texts")
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
             raise _invalid("max_tokens", "must not differ from max_completion_tokens")
+        tokens = self.max_tokens or self.max_completion_tokens
+        if tokens is not None and tokens > most_tokens:
+            name = "max_tokens" if self.max_tokens else "max_completion_tokens"
+            raise _invalid(name, f"must not be above {most_tokens}, the most that this installation has written")
         if self.stream_options is not None and not self.stream:
             raise _invalid("stream_options", "must not be given without stream")
         footer = (self.trellis or {}).get("footer", False)
@@ -130,7 +134,7 @@ class ChatCompletionRequest(BaseModel):
         sampling = Sampling(
             self.temperature, self.top_p, stop or None, self.seed, self.presence_penalty, self.frequency_penalty
         )
-        return Wish(sampling, self.max_tokens or self.max_completion_tokens, footer)
+        return Wish(sampling, tokens, footer)
 
 
 def _invalid(field: str, message: str) -> Exception:
@@ -197,10 +201,11 @@ class CacheRead(BaseModel):
 
 
 class IndexRead(BaseModel):
-    """The lazy index. `ms`: spent in it for this answer. Counts lag by up to a minute; null: above what is counted."""
+    """The lazy index. `ms`: spent in it for this answer. Counts lag by up to a minute; null: above what is counted, or not
+    counted in time."""
 
     ms: float
-    passages: int
+    passages: int | None
     concepts: int | None
     memberships: int | None
     llm_calls: int

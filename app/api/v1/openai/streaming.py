@@ -1,56 +1,21 @@
-"""An answer as server-sent chunks, as OpenAI sends them; and an end of the work when nobody listens any more."""
+"""An answer as server-sent chunks, as OpenAI sends them."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from pydantic_core import to_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
+from app.api.connected import in_background
 from app.api.openai_errors import openai_error
 from app.api.problems import InternalError, problem_body, request_id_of, status_of
 from app.domain.answering.service import Writing
 from app.errors import AppError
 
-Done = TypeVar("Done")
 Last = Callable[[], Awaitable[dict[str, Any]]]
 DONE = b"data: [DONE]\n\n"
-# Beside the running request nobody holds the task that ends a call.
-_running: set[asyncio.Task[Any]] = set()
-
-
-async def while_connected(request: Request, work: Coroutine[Any, Any, Done]) -> Done:
-    """The result of `work`, which is cancelled when the client goes. Raises ClientDisconnect then."""
-    task, gone = _start(work), _start(_disconnect(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnect
-        return await task
-    finally:
-        task.cancel()
-        gone.cancel()
-
-
-async def _disconnect(request: Request) -> None:
-    # The body has been read: what comes next is the end.
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _start(work: Coroutine[Any, Any, Done]) -> asyncio.Task[Done]:
-    task = asyncio.create_task(work)
-    _running.add(task)
-    task.add_done_callback(_ended)
-    return task
-
-
-def _ended(task: asyncio.Task[Any]) -> None:
-    _running.discard(task)
-    # Where it is awaited no more its failure is nobody's: the client is gone.
-    if not task.cancelled():
-        task.exception()
 
 
 class Chunks:
@@ -67,7 +32,7 @@ class Chunks:
 
     async def begin(self) -> None:
         """Returns when the first piece is there. Raises what the chat model raises before: that can still be a status."""
-        self._task = _start(self._write())
+        self._task = in_background(self._write())
         try:
             self._first = await self._pieces.get()
         except BaseException:

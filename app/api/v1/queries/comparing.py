@@ -1,7 +1,8 @@
 """The route that puts one question to several modes."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
+from app.api.connected import while_connected
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
@@ -20,9 +21,11 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/queries", tags=["querie
     responses=problems(WorkspaceNotFound, WorkspaceDeleting, UnknownMode),
 )
 async def compare(
-    workspace_id: WorkspaceDep, asked: ComparisonQuery, caller: ReaderCaller, container: ContainerDep
+    workspace_id: WorkspaceDep, asked: ComparisonQuery, caller: ReaderCaller, container: ContainerDep, request: Request
 ) -> ComparisonRead:
     """Side by side: what each mode found, how long it took, and how much of it is the same. A mode that is refused or
-    fails says why, beside the answers of the others."""
-    found = await compare_modes(container.queries(), caller.tenant_id, workspace_id, asked.question(), asked.modes)
+    fails says why, beside the answers of the others. `timeout_ms` is for all of them together: each may take an equal part
+    of what is left."""
+    work = compare_modes(container.queries(), caller.tenant_id, workspace_id, asked.question(), asked.modes)
+    found = await while_connected(request, work)
     return ComparisonRead.of(found)

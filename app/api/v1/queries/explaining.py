@@ -3,9 +3,10 @@
 from typing import Literal
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.api.connected import while_connected
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
@@ -94,6 +95,7 @@ class ExplanationRead(BaseModel):
                     ],
                     "entities": [],
                     "relations": [],
+                    "missing_legs": [],
                 }
             ]
         },
@@ -110,6 +112,7 @@ class ExplanationRead(BaseModel):
     passages: list[PassageFateRead]
     entities: list[GraphFateRead]
     relations: list[GraphFateRead]
+    missing_legs: list[str] = Field(description="Legs of the search that were not done within `timeout_ms`.")
 
 
 @router.post(
@@ -119,9 +122,11 @@ class ExplanationRead(BaseModel):
     responses=problems(*QUERY_ERRORS, DocumentNotFound),
 )
 async def explain(
-    workspace_id: WorkspaceDep, asked: ExplainQuery, caller: ReaderCaller, container: ContainerDep
+    workspace_id: WorkspaceDep, asked: ExplainQuery, caller: ReaderCaller, container: ContainerDep, request: Request
 ) -> ExplanationRead:
     """For each leg whether the document's passages were candidates, their rank, and what cut them. It asks the question
-    two or three times, and is not in the log of queries. `timeout_ms` is not heeded."""
-    found = await container.explainer().explain(caller.tenant_id, workspace_id, asked.question(), asked.document_id)
+    two or three times, and is not in the log of queries. `timeout_ms` is for all of it: what a leg that was not done in
+    time would have found is not in the explanation, which names such legs."""
+    work = container.explainer().explain(caller.tenant_id, workspace_id, asked.question(), asked.document_id)
+    found = await while_connected(request, work)
     return ExplanationRead.model_validate(found)

@@ -1,7 +1,8 @@
 """The route of questions."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
+from app.api.connected import while_connected
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
@@ -60,9 +61,12 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"
     response_model=QueryAnswer,
     responses=problems(*QUERY_ERRORS),
 )
-async def ask(workspace_id: WorkspaceDep, query: Query, caller: ReaderCaller, container: ContainerDep) -> Response:
+async def ask(
+    workspace_id: WorkspaceDep, query: Query, caller: ReaderCaller, container: ContainerDep, request: Request
+) -> Response:
     """Brings back ranked evidence with citations, and the same as a context within the token budgets. The mode is the
     one asked for or a refusal, never another one; `auto` says which it picked and why."""
-    answer = await container.queries().ask(caller.tenant_id, workspace_id, query.question())
+    asking = container.queries().ask(caller.tenant_id, workspace_id, query.question())
+    answer = await while_connected(request, asking)
     # As it is: FastAPI would validate and copy hundreds of pieces of evidence once more.
     return Response(QueryAnswer.of(answer, workspace_id).model_dump_json(), media_type="application/json")

@@ -143,7 +143,9 @@ class Usage(BaseModel):
     tokens_in: int
     tokens_out: int
     estimated_calls: int = Field(description="Calls whose tokens were counted here, for the provider did not say.")
-    sql_statements: int = Field(description="Of this request; transactions' begins and ends are not counted.")
+    sql_statements: int = Field(
+        description="From when the caller is known to the writing of the ledger; transactions' begins and ends are not counted."
+    )
     cost: float | None = Field(description="At the models' prices, where the operator has set any.")
 
     @classmethod
