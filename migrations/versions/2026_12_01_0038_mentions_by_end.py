@@ -8,7 +8,9 @@ down_revision = "0037"
 branch_labels = None
 depends_on = None
 
-ACCEPTED = {"builds an index under a lock": "No release holds mentions yet, so the table is small wherever there is one."}
+ACCEPTED = {
+    "builds an index under a lock": "No release holds mentions yet, so the table is small wherever there is one."
+}
 
 
 def upgrade() -> None:

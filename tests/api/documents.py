@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from sqlalchemy import update
 
 from app.db.base import WorkspaceId
-from app.db.models import IndexState, LiveVersion
+from app.db.models import CorpusVersion, IndexState, LiveVersion
 from app.retrieval.contract import MODES, THEME_MODES
 from tests.factories import Tenancy
 
@@ -34,7 +34,8 @@ async def upload_text(client: httpx.AsyncClient, workspace_id: UUID, text: str =
 
 
 async def set_state(tenancy: Tenancy, document: Any, engine: str, **values: Any) -> None:
-    """Set columns of an index state; a ready or partial one becomes live, as a worker's last transaction does."""
+    """Set columns of an index state; a ready or partial one becomes live, as a worker's last transaction does, which like all
+    that change what a query may see moves the corpus version."""
     version_id = UUID(document["version"]["id"])
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         await session.execute(
@@ -56,6 +57,14 @@ async def set_state(tenancy: Tenancy, document: Any, engine: str, **values: Any)
                     version_id=version_id,
                 )
             )
+        await session.execute(
+            update(CorpusVersion)
+            .where(
+                CorpusVersion.tenant_id == tenancy.tenant_id,
+                CorpusVersion.workspace_id == UUID(document["workspace_id"]),
+            )
+            .values(version=CorpusVersion.version + 1)
+        )
 
 
 async def queued_jobs(redis: "Redis", queue: str) -> list[tuple[str, dict[str, Any]]]:

@@ -25,7 +25,9 @@ class Workspace(Base, TenantEntity):
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id", ondelete="RESTRICT"), primary_key=True)
     number: Mapped[int] = mapped_column(Identity(always=True), unique=True)
     name: Mapped[str]
-    slug: Mapped[str] = mapped_column(server_default="", comment="Made of its name; empty where an earlier release made the row.")
+    slug: Mapped[str] = mapped_column(
+        server_default="", comment="Made of its name; empty where an earlier release made the row."
+    )
     engines: Mapped[list[str]]
     graph_store: Mapped[str] = mapped_column(server_default="table")
     default_mode: Mapped[str]
