@@ -142,6 +142,9 @@ def _query(wanted: ChatCompletionRequest, question: str, mode: str) -> Query:
         for key in NOT_IN_OPTIONS
         if key in options
     ]
+    if not question.strip():
+        # A query may be blank in the mode `themes`; what a person says may not.
+        wrong.append({"loc": ("body", "messages"), "msg": "must not end in a blank question", "type": "value_error"})
     if wrong:
         raise validation_problem(wrong)
     try:
