@@ -44,6 +44,7 @@ from app.domain.queries.service import QueryService
 from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.themes.browsing import ThemeBrowsing
+from app.domain.themes.refreshing import ThemeRefreshing
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.parsing.service import FileParser
@@ -117,6 +118,9 @@ class Container:
 
     def automatic_merging(self) -> AutomaticMerging:
         return AutomaticMerging(self.database, self.entity_duplicates())
+
+    def theme_refreshing(self) -> ThemeRefreshing:
+        return ThemeRefreshing(self.database, self.settings)
 
     def graph_checking(self) -> GraphChecking:
         return GraphChecking(self.database, self.entities(), self.entity_changes(), self.graph.entities)
@@ -264,7 +268,12 @@ async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
         )
         yield Worker(
             container=container,
-            jobs=JobRunner(ports, container.entity_changes().run, container.automatic_merging().run),
+            jobs=JobRunner(
+                ports,
+                container.entity_changes().run,
+                container.automatic_merging().run,
+                container.theme_refreshing().run,
+            ),
             sweeper=sweeper,
             leftovers=leftovers,
             vectors=VectorUpkeep(container.database),

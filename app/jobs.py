@@ -68,6 +68,15 @@ class MergeDuplicates(Job):
 
 
 @dataclass(frozen=True)
+class RefreshThemes(Job):
+    """Build a workspace's map of themes again, if somebody asked for it or enough has changed."""
+
+    name = "themes.refresh"
+    queue = "graph"
+    workspace_id: UUID
+
+
+@dataclass(frozen=True)
 class PurgeDocument(Job):
     """Remove every trace of a document that is being deleted."""
 
@@ -127,6 +136,7 @@ ALL_JOBS: tuple[type[Job], ...] = (
     IndexGraph,
     ChangeEntities,
     MergeDuplicates,
+    RefreshThemes,
     PurgeDocument,
     PurgeGraphVersion,
     PurgeUnownedVersion,

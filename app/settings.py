@@ -99,6 +99,18 @@ class Settings(BaseSettings):
     merge_inline_relations: int = Field(
         default=1000, ge=0, description="Relations that a merge or its undoing touches at most while its caller waits."
     )
+    themes_min_passages: int = Field(default=20, ge=1, description="Below that a workspace has no themes.")
+    themes_max_passages: int = Field(
+        default=50_000, ge=0, description="More are sampled when themes are built; 0: none are built."
+    )
+    themes_refresh_share: float = Field(
+        default=0.2, gt=0, description="Of the passages, what has to come or go before themes are built again."
+    )
+    themes_size_weight: float = Field(default=0.3, ge=0, description="Of a theme's size in its importance.")
+    themes_distinctiveness_weight: float = Field(
+        default=0.4, ge=0, description="Of a theme's distinctiveness in its importance."
+    )
+    themes_density_weight: float = Field(default=0.3, ge=0, description="Of a theme's density in its importance.")
     worker_concurrency: int = Field(default=4, ge=1, description="Documents worked on at once by one worker process.")
     worker_metrics_port: int | None = Field(
         default=None, ge=1, le=65535, description="Where each worker tells its metrics; none: nowhere."

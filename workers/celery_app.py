@@ -14,10 +14,13 @@ from app.jobs import QUEUES
 from app.logs import configure_logging
 from app.settings import Settings, refuse_engine_hijack
 from workers.schedule import SEND_WEBHOOKS, SWEEP_QUEUE, beat_schedule
+from workers.turns import Turns
 
 # Before anything imports the graph engine, which would read its settings from the environment and from files here.
 refuse_engine_hijack()
 settings = Settings()
+# What is not somebody's document: upkeep, and jobs that take long and can wait.
+turns = Turns(settings.worker_concurrency)
 
 # The longest that one job can take: its stages have time limits of their own, and embedding gets the rest.
 LONGEST_JOB_SECONDS = (

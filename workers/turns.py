@@ -1,4 +1,4 @@
-"""Which of the tasks of upkeep a process runs."""
+"""Which of the tasks that can wait a process runs."""
 
 import threading
 from collections.abc import Iterator

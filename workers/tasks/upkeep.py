@@ -12,9 +12,8 @@ from app.db.session import CONNECTION_ERRORS
 from app.errors import Unavailable
 from app.metrics import UPKEEP_RUNS
 from workers import runtime
-from workers.celery_app import app, settings
+from workers.celery_app import app, settings, turns
 from workers.schedule import EXPIRE, SEND_WEBHOOKS, SWEEP, SWEEP_LEFTOVERS, TEND_VECTORS
-from workers.turns import Turns
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -27,13 +26,10 @@ UPKEEP: Mapping[str, Callable[[Worker], Coroutine[Any, Any, object]]] = {
 }
 
 
-_turns = Turns(settings.worker_concurrency)
-
-
 def keep_up(task: Task) -> None:
     """The body of them all."""
     outcome = "done"
-    with _turns.of(task.name) as is_free:
+    with turns.of(task.name) as is_free:
         if not is_free:
             return
         try:

@@ -20,6 +20,8 @@ UNION ALL
 SELECT 'entity_change', tenant_id, workspace_id, change_id FROM stale_entity_changes(:requeue_after, :max_rows)
 UNION ALL
 SELECT 'duplicates', tenant_id, workspace_id, workspace_id FROM stale_duplicates(:requeue_after, :max_rows)
+UNION ALL
+SELECT 'themes', tenant_id, workspace_id, workspace_id FROM stale_themes(:requeue_after, :max_rows)
 """)
 UNOWNED_ENGINE_ROWS = text("SELECT tenant_id, workspace_id, version_id FROM unowned_engine_rows(:max_rows)")
 REMOVE_QUERIES = text("""
@@ -146,6 +148,14 @@ class PurgeRepository(TenantRepository):
             update(CorpusVersion)
             .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == workspace_id)
             .values(duplicates_sent_at=func.now())
+        )
+
+    async def touch_themes(self, workspace_id: UUID) -> None:
+        """Tell the sweeper that a workspace's themes were asked to be looked at just now."""
+        await self.session.execute(
+            update(CorpusVersion)
+            .where(CorpusVersion.tenant_id == self.session.tenant_id, CorpusVersion.workspace_id == workspace_id)
+            .values(themes_sent_at=func.now())
         )
 
     async def find_workspace(self, workspace_id: UUID, *, status: str = "active") -> WorkspaceRef | None:

@@ -1,6 +1,7 @@
 """Runs any ingestion job, and decides what becomes of one that failed or has to be given up. Workers call nothing else."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import structlog
 
@@ -23,6 +24,7 @@ from app.jobs import (
     PurgeTenant,
     PurgeUnownedVersion,
     PurgeWorkspace,
+    RefreshThemes,
     enqueue,
 )
 
@@ -39,10 +41,15 @@ class JobRunner:
         ports: Ports,
         make_change: Callable[[ChangeEntities], Awaitable[None]],
         merge_duplicates: Callable[[MergeDuplicates], Awaitable[None]],
+        refresh_themes: Callable[[RefreshThemes], Awaitable[None]],
     ) -> None:
         self._database = ports.database
-        self._make_change = make_change
-        self._merge_duplicates = merge_duplicates
+        # Jobs that are not about a document's way into an index or out of it.
+        self._others: Mapping[type[Job], Callable[[Any], Awaitable[None]]] = {
+            ChangeEntities: make_change,
+            MergeDuplicates: merge_duplicates,
+            RefreshThemes: refresh_themes,
+        }
         self._attempts = Attempts(ports)
         self._processor = VersionProcessor(ports, self._attempts)
         self._graph = GraphIndexer(ports, self._attempts)
@@ -82,10 +89,6 @@ class JobRunner:
                 await self._processor.run(job, owner)
             case IndexGraph():
                 await self._graph.run(job, owner)
-            case ChangeEntities():
-                await self._make_change(job)
-            case MergeDuplicates():
-                await self._merge_duplicates(job)
             case PurgeDocument():
                 await self._purger.document(job)
             case PurgeGraphVersion():
@@ -96,6 +99,8 @@ class JobRunner:
                 await self._purger.workspace(job)
             case PurgeTenant():
                 await self._tenants.run(job)
+            case _ if type(job) in self._others:
+                await self._others[type(job)](job)
             case _:
                 raise ValueError(f"no handler for {job.name}")
 

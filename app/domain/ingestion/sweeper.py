@@ -26,6 +26,7 @@ from app.jobs import (
     PurgeGraphVersion,
     PurgeTenant,
     PurgeWorkspace,
+    RefreshThemes,
     enqueue,
 )
 from app.metrics import count_sweep
@@ -49,6 +50,7 @@ JOBS: Mapping[str, Callable[[Any], Job]] = {
     "workspace": lambda row: PurgeWorkspace(row.tenant_id, row.workspace_id),
     "entity_change": lambda row: ChangeEntities(row.tenant_id, row.workspace_id, row.subject_id),
     "duplicates": lambda row: MergeDuplicates(row.tenant_id, row.workspace_id),
+    "themes": lambda row: RefreshThemes(row.tenant_id, row.workspace_id),
 }
 TENANT = "tenant"
 
@@ -133,6 +135,8 @@ class Sweeper:
                     await repository.touch_change(job.change_id)
                 case MergeDuplicates():
                     await repository.touch_duplicates(job.workspace_id)
+                case RefreshThemes():
+                    await repository.touch_themes(job.workspace_id)
 
 
 def in_turns(stale: Sequence[tuple[str, Job]]) -> list[tuple[str, Job]]:

@@ -14,21 +14,27 @@ from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lazy.selection import NAMING_FLAGS, Mention
 from app.retrieval.store.allowed import Allowed, allowed_parameters, within
+from app.retrieval.store.theme_placing import FORGETTING, SHARED_LOCK, placing
 from app.retrieval.store.trust import UNTRUSTED_PASSAGES, trust_parameters, trusted_passage
 
-_ADD_VERSION = text("""
+# The last statement of a version: its passages, which are all there now, join the workspace's themes.
+_ADD_VERSION = text(f"""
+WITH version AS (
+  SELECT p.tenant_id, p.version_id FROM passages p WHERE p.tenant_id = :tenant_id AND p.id = :passage_id
+), placed AS ({placing("passages q WHERE (q.tenant_id, q.version_id) = (SELECT tenant_id, version_id FROM version)")}
+)
 INSERT INTO lazy_versions (tenant_id, version_id, workspace, passages, terms)
-SELECT p.tenant_id, p.version_id, :workspace, :passages, :terms
-  FROM passages p WHERE p.tenant_id = :tenant_id AND p.id = :passage_id
-""")
+SELECT tenant_id, version_id, :workspace, :passages, :terms FROM version
+""")  # noqa: S608 - put together from constants of ours
 
 # Arrays come as text, for the driver takes longer for each element of an array than for all of a string. Postings are made
 # of what was stored, in the order of the primary key, which fills its pages best.
-_ADD_PASSAGES = text("""
+_ADD_PASSAGES = text(f"""
 WITH given AS MATERIALIZED (
   SELECT passage_id, CAST(keys AS bigint[]) AS keys, CAST(flags AS smallint[]) AS flags,
          CAST(sentences AS bigint[]) AS sentences, CAST(surfaces AS jsonb) AS surfaces, CAST(terms AS bigint[]) AS terms
-    FROM unnest(CAST(:ids AS bigint[]), CAST(:keys AS text[]), CAST(:flags AS text[]), CAST(:sentences AS text[]),
+    FROM {SHARED_LOCK}
+   CROSS JOIN unnest(CAST(:ids AS bigint[]), CAST(:keys AS text[]), CAST(:flags AS text[]), CAST(:sentences AS text[]),
                 CAST(:surfaces AS text[]), CAST(:terms AS text[]))
          AS rows (passage_id, keys, flags, sentences, surfaces, terms)
 ), passages AS (
@@ -40,26 +46,27 @@ INSERT INTO concept_postings (workspace, key, passage_id, flags)
 SELECT :workspace, mention.key, given.passage_id, mention.flags
   FROM given CROSS JOIN LATERAL unnest(given.keys, given.flags) AS mention (key, flags)
  ORDER BY mention.key, given.passage_id
-""")
+""")  # noqa: S608
 
-_REMOVE_VERSION = text("""
-DELETE FROM lazy_versions WHERE tenant_id = :tenant_id AND version_id = :version_id AND workspace = :workspace
-""")
+_REMOVE_VERSION = text(f"""
+DELETE FROM lazy_versions USING {SHARED_LOCK}
+ WHERE tenant_id = :tenant_id AND version_id = :version_id AND workspace = :workspace
+""")  # noqa: S608
 
 # A passage's own arrays say where its postings are, so the postings need no second index.
-_REMOVE_PASSAGES = text("""
+_REMOVE_PASSAGES = text(f"""
 WITH gone AS (
   DELETE FROM lazy_passages l USING passages p
    WHERE p.tenant_id = :tenant_id AND p.version_id = :version_id
      AND l.workspace = :workspace AND l.passage_id = p.id
   RETURNING l.passage_id, l.keys, l.terms
-), concepts AS (
+), {FORGETTING}, concepts AS (
   DELETE FROM concept_postings t USING (SELECT passage_id, unnest(keys) AS key FROM gone) g
    WHERE t.workspace = :workspace AND t.key = g.key AND t.passage_id = g.passage_id
 )
 DELETE FROM term_postings t USING (SELECT passage_id, unnest(terms) AS key FROM gone) g
  WHERE t.workspace = :workspace AND t.key = g.key AND t.passage_id = g.passage_id
-""")
+""")  # noqa: S608
 
 _SEEDS = text("""
 SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, passage.text, passage.heading_path, passage.title
@@ -132,9 +139,10 @@ Postings = Mapping[int, Sequence[tuple[int, int]]]
 async def add_version(
     session: TenantSession, ref: WorkspaceRef, first_passage_id: int, *, passages: int, terms: int
 ) -> None:
-    """Note that the version of this passage is indexed; `terms` is the length of all its passages together."""
+    """Note that the version of this passage is indexed, and place its passages in themes; `terms` is the length of all its passages together."""
     parameters = {
         "tenant_id": ref.tenant_id,
+        "workspace_id": ref.workspace_id,
         "workspace": ref.number,
         "passage_id": first_passage_id,
         "passages": passages,
@@ -168,7 +176,12 @@ async def add_passages(
 
 async def remove_version(session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:
     """Remove all rows of a version; its passages must still be there. Two removers take turns at its first row."""
-    parameters = {"tenant_id": ref.tenant_id, "workspace": ref.number, "version_id": version_id}
+    parameters = {
+        "tenant_id": ref.tenant_id,
+        "workspace_id": ref.workspace_id,
+        "workspace": ref.number,
+        "version_id": version_id,
+    }
     await session.execute(_REMOVE_VERSION, parameters)
     await session.execute(_REMOVE_PASSAGES, parameters)
 

@@ -5,9 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.retrieval.lazy.selection import is_prominent, is_title, kind_of
+from app.retrieval.lazy.selection import is_prominent, is_title
 from app.retrieval.themes.communities import Tree, find_paths, grow
-from app.retrieval.themes.graph import Edges, Floats, Ints, Mentions, Vocabulary, find_edges, read_vocabulary
+from app.retrieval.themes.graph import (
+    Edges,
+    Flags,
+    Floats,
+    Ints,
+    Mentions,
+    Vocabulary,
+    find_edges,
+    kinds_of,
+    read_vocabulary,
+)
 from app.retrieval.themes.importance import Importance, weigh
 from app.retrieval.themes.parameters import ThemeParameters
 from app.retrieval.themes.placement import place_in_themes, weights_of
@@ -127,7 +137,7 @@ class _Drawing:
         self._mention_leaves = of_mentions[order]
         self._concepts = vocabulary.concepts[order]
         flags = vocabulary.flags[order].astype(np.int64)
-        self._kinds = kind_of(flags)  # type: ignore[arg-type]
+        self._kinds = kinds_of(flags)
         self._titles = np.array([is_title(flag) for flag in flags.tolist()], dtype=bool)
         self._prominent = np.array([is_prominent(flag) for flag in flags.tolist()], dtype=bool)
         # Which passages each community's concepts touch, whichever theme these are in.
@@ -174,7 +184,7 @@ class _Drawing:
         documents = len(np.unique(self._mentions.documents[passages]))
         return DraftTheme(level, last_level, parent, first, last, passages, documents, importance, found)
 
-    def _importance(self, passages: int, first: int, last: int, concepts: Ints, df: Ints, is_own: Ints) -> Importance:
+    def _importance(self, passages: int, first: int, last: int, concepts: Ints, df: Ints, is_own: Flags) -> Importance:
         low, high = np.searchsorted(self._sorted_leaves, [first, last + 1])
         touched = np.unique(self._vocabulary.owners[self._by_leaf[low:high]])
         return weigh(

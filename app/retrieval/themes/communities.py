@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import graspologic_native
 import numpy as np
 
-from app.retrieval.themes.graph import Edges, Ints
+from app.retrieval.themes.graph import Edges
 from app.retrieval.themes.parameters import ThemeParameters
 
 Path = tuple[int, ...]
+_RANDOMNESS = 0.001  # the default of Leiden's authors
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,28 @@ def find_paths(edges: Edges, parameters: ThemeParameters) -> dict[int, Path]:
     rows = zip(edges.first.tolist(), edges.second.tolist(), edges.weights.tolist(), strict=True)
     ties = [(names[first], names[second], weight) for first, second, weight in rows]
     found = graspologic_native.hierarchical_leiden(
-        ties, resolution=parameters.resolution, max_cluster_size=parameters.max_concepts, seed=parameters.seed
+        ties,
+        starting_communities=None,
+        resolution=parameters.resolution,
+        randomness=_RANDOMNESS,
+        iterations=1,
+        use_modularity=True,
+        max_cluster_size=parameters.max_concepts,
+        seed=parameters.seed,
     )
     fine: dict[int, list[int]] = defaultdict(list)
     for row in sorted(found, key=lambda row: row.level):
         fine[int(row.node)].append(row.cluster)
-    _, coarse = graspologic_native.leiden(ties, resolution=parameters.coarse_resolution, seed=parameters.seed)
+    _, coarse = graspologic_native.leiden(
+        ties,
+        starting_communities=None,
+        resolution=parameters.coarse_resolution,
+        randomness=_RANDOMNESS,
+        iterations=1,
+        use_modularity=True,
+        trials=1,
+        seed=parameters.seed,
+    )
     groups = _groups_of({concept: path[0] for concept, path in fine.items()}, coarse)
     return {concept: (groups[path[0]], *path) for concept, path in sorted(fine.items())}
 
@@ -106,11 +123,3 @@ def _groups(paths: Sequence[Path], depth: int) -> list[list[Path]]:
         # A leaf above this depth stands for itself here.
         found.setdefault(path[: depth + 1], []).append(path)
     return list(found.values())
-
-
-def leaf_numbers(tree: Tree, paths: dict[int, Path], concepts: int) -> Ints:
-    """The leaf of each concept of the vocabulary, -1 for none."""
-    leaves = np.full(concepts, -1, dtype=np.int64)
-    for concept, path in paths.items():
-        leaves[concept] = tree.leaf_of.get(path, -1)
-    return leaves

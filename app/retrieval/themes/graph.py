@@ -11,6 +11,7 @@ from app.retrieval.themes.parameters import ThemeParameters
 from app.text.concepts.extraction import ConceptKind
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
@@ -23,7 +24,7 @@ class Mentions:
     documents: npt.NDArray[np.int32]
     offsets: Ints
     keys: Ints
-    flags: npt.NDArray[np.int16]
+    flags: Ints
 
     @property
     def passages(self) -> int:
@@ -42,10 +43,10 @@ class Vocabulary:
 
     keys: Ints
     df: Ints
-    in_window: npt.NDArray[np.bool_]
+    in_window: Flags
     owners: Ints
     concepts: Ints
-    flags: npt.NDArray[np.int16]
+    flags: Ints
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,15 @@ class Edges:
 
 def read_vocabulary(mentions: Mentions, parameters: ThemeParameters) -> Vocabulary:
     """Numbers are left out: they tie together what has nothing else in common."""
-    kinds = kind_of(mentions.flags.astype(np.int64))  # type: ignore[arg-type]
-    counts = kinds != int(ConceptKind.NUMBER)
+    counts = kinds_of(mentions.flags) != int(ConceptKind.NUMBER)
     keys, concepts, df = np.unique(mentions.keys[counts], return_inverse=True, return_counts=True)
     in_window = (df >= parameters.min_df) & (df <= parameters.max_df(mentions.passages))
     return Vocabulary(keys, df, in_window, mentions.owners[counts], concepts, mentions.flags[counts])
+
+
+def kinds_of(flags: Ints) -> Ints:
+    """`kind_of` for many."""
+    return np.array([kind_of(flag) for flag in flags.tolist()], dtype=np.int64)
 
 
 def find_edges(vocabulary: Vocabulary, passages: int, parameters: ThemeParameters) -> Edges:

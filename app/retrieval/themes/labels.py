@@ -45,19 +45,32 @@ class Term:
         return tuple(normal_form(self.surface).split())
 
 
-def candidates(theme: DraftTheme) -> list[DraftConcept]:
-    """The concepts whose surfaces have to be known to label a theme."""
+@dataclass(frozen=True)
+class Unnamed:
+    """What a label is chosen from: a theme's size in passages, its parent by place, and its best concepts."""
+
+    size: int
+    parent: int | None
+    importance: float
+    ranked: Sequence[tuple[int, DraftConcept]]  # each with its rank by lift
+
+    @property
+    def concepts(self) -> list[DraftConcept]:
+        return [concept for _, concept in self.ranked]
+
+
+def unnamed(theme: DraftTheme) -> Unnamed:
+    """The theme with the concepts whose surfaces have to be known to label it."""
     size = len(theme.passages)
-    ranked = sorted(theme.concepts, key=lambda concept: (-_worth(concept, size), concept.key))
-    return ranked[:CANDIDATES]
+    ranked = sorted(enumerate(theme.concepts), key=lambda item: (-_worth(item[1], size), item[1].key))
+    return Unnamed(size, theme.parent, theme.importance.importance, ranked[:CANDIDATES])
 
 
-def label_terms(theme: DraftTheme, surfaces: Mapping[int, str], taken: frozenset[int] = frozenset()) -> list[Term]:
+def label_terms(theme: Unnamed, surfaces: Mapping[int, str], taken: frozenset[int] = frozenset()) -> list[Term]:
     """At most `LABEL_TERMS` terms, best first; one that is `taken`, the first term of a sibling, is not put first."""
-    size = len(theme.passages)
     terms = [
-        Term(concept.key, surface, _worth(concept, size) * _form_worth(concept, surface), concept.df)
-        for concept in candidates(theme)
+        Term(concept.key, surface, _worth(concept, theme.size) * _form_worth(concept, surface), concept.df)
+        for concept in theme.concepts
         if (surface := surfaces.get(concept.key)) is not None and _can_name(surface)
     ]
     terms.sort(key=lambda term: (-term.score, term.surface))
@@ -132,13 +145,12 @@ def _same_word(one: str, other: str) -> bool:
     return shared >= _MIN_BEGINNING and shared >= _SAME_BEGINNING * max(len(one), len(other))
 
 
-def label_all(themes: Sequence[DraftTheme], surfaces: Sequence[Mapping[int, str]]) -> list[list[Term]]:
+def label_all(themes: Sequence[Unnamed], surfaces: Mapping[int, str]) -> list[list[Term]]:
     """The labels of all themes, the most important first: siblings do not begin with the same term."""
     labels: list[list[Term]] = [[] for _ in themes]
     first_terms: dict[int | None, set[int]] = {}
-    order = sorted(range(len(themes)), key=lambda place: -themes[place].importance.importance)
-    for place in order:
+    for place in sorted(range(len(themes)), key=lambda place: -themes[place].importance):
         taken = first_terms.setdefault(themes[place].parent, set())
-        labels[place] = label_terms(themes[place], surfaces[place], frozenset(taken))
+        labels[place] = label_terms(themes[place], surfaces, frozenset(taken))
         taken.update(term.key for term in labels[place][:1])
     return labels

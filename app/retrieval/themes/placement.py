@@ -43,5 +43,29 @@ def place_in_themes(vocabulary: Vocabulary, leaves: Ints, passages: int) -> tupl
         sizes = np.bincount(chosen[chosen >= 0], minlength=int(leaves.max(initial=-1)) + 1)
         small = np.flatnonzero((sizes < MIN_PASSAGES) & np.isin(np.arange(len(sizes)), leaves))
         if not len(small):
-            return chosen, weights, leaves
+            break
         leaves[np.isin(leaves, small)] = -1
+    adopted = _adopt(vocabulary, leaves, chosen)
+    if (adopted == leaves).all():
+        return chosen, weights, leaves
+    # Passages that only had concepts without a home find one; the others stay where they are.
+    again, again_weights = place(vocabulary, adopted, passages)
+    is_new = chosen < 0
+    return np.where(is_new, again, chosen), np.where(is_new, again_weights, weights), adopted
+
+
+def _adopt(vocabulary: Vocabulary, leaves: Ints, chosen: Ints) -> Ints:
+    """Give concepts whose community was too small to the leaf that most of their passages are in."""
+    homeless = vocabulary.in_window & (leaves < 0)
+    held = homeless[vocabulary.concepts] & (chosen[vocabulary.owners] >= 0)
+    adopted = leaves.copy()
+    if held.any():
+        count = int(chosen.max()) + 1
+        codes, times = np.unique(
+            vocabulary.concepts[held] * count + chosen[vocabulary.owners[held]], return_counts=True
+        )
+        concepts, found = codes // count, codes % count
+        order = np.lexsort((found, -times, concepts))
+        best = order[np.r_[True, np.diff(concepts[order]) != 0]]
+        adopted[concepts[best]] = found[best]
+    return adopted
