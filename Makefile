@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev images images-run test test-age test-images chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing migrate lock clean
+.PHONY: help setup demo dev images images-run test test-age test-images chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -111,6 +111,9 @@ eval-duplicates: setup ## measure how spoilt and real other names are found agai
 
 eval-routing: setup ## measure how well `auto` picks modes into docs/routing.md; fails below 85 % that fit, or 2 points under the oracle
 	@$(BIN)/python -m bench.routing --output docs/routing.md
+
+eval-themes: setup ## measure themes and their labels into docs/themes-evaluation.md (DATA=folder); fails below an NMI of .70 in English
+	@$(BIN)/python -m bench.themes --output docs/themes-evaluation.md $(if $(DATA),--data "$(DATA)")
 
 bench-query: setup ## ask for context beside LightRAG's own call, on the same tables (DATA= SIZES=100,200 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.query $(if $(DATA),--data "$(DATA)") $(if $(SIZES),--sizes $(SIZES)) \

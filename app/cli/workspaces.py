@@ -90,3 +90,35 @@ async def _check(
         before = await checking.check(tenant_id, workspace_id)
         after = await checking.mend(tenant_id, workspace_id) if is_mended and any(before.values()) else before
     return before, after
+
+
+@workspace_commands.command()
+def themes(
+    tenant: Annotated[str, typer.Argument(help="Name or id of the tenant.")],
+    workspace: Annotated[UUID, typer.Argument(help="Id of the workspace.")],
+    is_asked: Annotated[bool, typer.Option("--refresh", help="Have a worker build them again.")] = False,
+) -> None:
+    """Show how a workspace's map of themes was built and how much has changed since; exit 1 if it has none."""
+    tenant_id = as_operator(lambda tenants: tenants.get_tenant(tenant)).id
+    figures = asyncio.run(_themes(TenantId(tenant_id), WorkspaceId(workspace), is_asked))
+    if figures is None:
+        typer.echo(
+            "The workspace has no map of themes." + (" A worker was asked for one." if is_asked else ""), err=True
+        )
+        raise typer.Exit(0 if is_asked else 1)
+    table = Table("figure", Column("value", justify="right"), box=None)
+    for name, value in figures.items():
+        table.add_row(name, str(value))
+    Console().print(table)
+
+
+async def _themes(tenant_id: TenantId, workspace_id: WorkspaceId, is_asked: bool) -> Mapping[str, object] | None:
+    from app.bootstrap import open_container  # noqa: PLC0415 - the engines take seconds to import, and no other command needs them
+
+    settings = Settings()
+    configure_logging(settings)
+    async with open_container(settings) as container:
+        refreshing = container.theme_refreshing()
+        if is_asked:
+            await refreshing.ask(tenant_id, workspace_id)
+        return await refreshing.figures(tenant_id, workspace_id)

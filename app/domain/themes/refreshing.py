@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -69,6 +69,20 @@ class ThemeRefreshing:
         async with self._database.tenant(tenant_id) as session:
             await claim_store.ask(session, workspace_id)
             enqueue(session, RefreshThemes(tenant_id, workspace_id))
+
+    async def figures(self, tenant_id: UUID, workspace_id: UUID) -> dict[str, Any] | None:
+        """How the map was built, and the share of passages that came or went since; None without a map."""
+        async with self._database.snapshot(tenant_id) as session:
+            state = await claim_store.find_state(session, workspace_id)
+            if state is None or state.map_id is None:
+                return None
+            ref = WorkspaceRef(TenantId(tenant_id), WorkspaceId(workspace_id), state.number)
+            found = await store.find_map(session, ref)
+            if found is None:
+                return None
+            moved = await store.load_moved(session, ref, found.id)
+        told = {name: value for name, value in asdict(found).items() if name not in ("id", "parameters")}
+        return told | {"placed_since": moved.placed, "changed_share": round(moved.share(found), 4)}
 
     async def run(self, job: RefreshThemes) -> None:
         """Build the map if somebody asked for it, or if it is worth while. Raises what stops it; nothing is left then but the

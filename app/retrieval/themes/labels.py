@@ -22,11 +22,15 @@ CANDIDATES = 30
 _WORD_WORTH = 0.3
 _TITLE_WORTH = 3.0
 _PROMINENT_WORTH = 0.5
+_LONG_WORTH = 0.4
+_MOST_WORDS = 4
+_JOINING = frozenset({"and", "&", "und", "et", "y", "или", "и"})
 # A longer name takes the place of a part of it that it covers so much of.
 _COVERS = 0.4
 # Of the longer of two words, what they have to share to be forms of one.
 _SAME_BEGINNING = 0.7
 _MIN_BEGINNING = 4
+_MIN_LETTERS = 3
 # A term that less of a theme holds than this is no name for it while there are others.
 _MIN_COVER = 0.15
 
@@ -103,12 +107,17 @@ def _worth(concept: DraftConcept, size: int) -> float:
 
 
 def _form_worth(concept: DraftConcept, surface: str) -> float:
-    is_plain_word = concept.kind == int(ConceptKind.WORD) and surface.lower() != surface.upper()
-    return _WORD_WORTH if is_plain_word else 1.0
+    if concept.kind == int(ConceptKind.WORD) and not _is_caseless(surface):
+        return _WORD_WORTH
+    words = surface.split()
+    # Two names that stand together once, or a name with a title before it.
+    return _LONG_WORTH if len(words) > _MOST_WORDS or not _JOINING.isdisjoint(word.lower() for word in words) else 1.0
 
 
 def _can_name(surface: str) -> bool:
     normal = normal_form(surface)
+    if not _is_caseless(surface) and sum(char.isalpha() for char in surface) < _MIN_LETTERS:
+        return False
     return (
         sum(char.isalpha() for char in surface) > sum(char.isdecimal() for char in surface)
         and normal not in STOP_WORDS
