@@ -52,6 +52,7 @@ class _Corpus:
     mentions: Mentions
     versions: list[UUID]
     documents: list[UUID]
+    trusted: list[UUID]  # all versions, sampled or not
     before: Ancestry | None
 
 
@@ -161,7 +162,7 @@ class ThemeRefreshing:
         of_version, of_document, lengths = [], [], []
         keys, flags = [], []
         async with self._database.snapshot(ref.tenant_id) as session:
-            version, passages = await store.read_corpus(session, ref)
+            version, passages, trusted = await store.read_corpus(session, ref)
             share = min(1.0, self._parameters.max_passages / max(1, passages))
             async for row in store.stream_mentions(session, ref, share):
                 ids.append(row.id)
@@ -182,7 +183,7 @@ class ThemeRefreshing:
                 np.concatenate(flags) if flags else np.empty(0, np.int64),
             )
         )
-        return _Corpus(version, passages, share < 1, mentions, list(versions), list(documents), before)
+        return _Corpus(version, passages, share < 1, mentions, list(versions), list(documents), trusted, before)
 
     def _facts(self, corpus: _Corpus, built: BuiltMap, reason: str | None) -> dict[str, Any]:
         return {
@@ -210,7 +211,7 @@ class ThemeRefreshing:
             await store.add_rows(session, ref, map_id, "themes", built.themes)
             await store.add_rows(session, ref, map_id, "concepts", [*built.concepts, *named])
             await store.add_rows(session, ref, map_id, "passages", built.passages)
-            await claim_store.put_live(session, ref, map_id, facts, corpus.versions)
+            await claim_store.put_live(session, ref, map_id, facts, corpus.trusted)
         # Of its own: a writer of documents may hold the row and wait for the transaction above.
         async with self._database.tenant(ref.tenant_id) as session:
             await claim_store.looked_at(session, ref, corpus.version, is_built=True)

@@ -67,7 +67,8 @@ _PLACE_NEW = text(
               WHERE q.tenant_id = :tenant_id
                 AND q.version_id IN (SELECT v.version_id FROM lazy_versions v
                                       WHERE v.tenant_id = :tenant_id AND v.workspace = :workspace
-                                        AND v.version_id <> ALL (CAST(:read AS uuid[])))""")
+                                        AND NOT EXISTS (SELECT 1 FROM unnest(CAST(:read AS uuid[])) AS read (id)
+                                                         WHERE read.id = v.version_id))""")
 )
 
 _LOOKED_AT = text("""

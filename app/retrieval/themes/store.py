@@ -25,7 +25,8 @@ _TRUSTED_VERSIONS = f"""
 
 _CORPUS = text(f"""
 SELECT (SELECT version FROM corpus_versions WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id) AS version,
-       (SELECT coalesce(sum(passages), 0)::int FROM ({_TRUSTED_VERSIONS}) trusted) AS passages
+       coalesce(sum(trusted.passages), 0)::int AS passages, coalesce(array_agg(trusted.version_id), '{{}}') AS versions
+  FROM ({_TRUSTED_VERSIONS}) trusted
 """)  # noqa: S608
 
 # Which passages a sample takes does not depend on when it is taken, so two maps of one corpus are of the same ones.
@@ -163,10 +164,10 @@ class Moved:
         return max(self.placed + gone, grown) / max(1, of.passages)
 
 
-async def read_corpus(session: TenantSession, ref: WorkspaceRef) -> tuple[int, int]:
-    """The corpus version that this session sees, and how many passages are trusted."""
+async def read_corpus(session: TenantSession, ref: WorkspaceRef) -> tuple[int, int, list[UUID]]:
+    """The corpus version that this session sees, how many passages are trusted, and of which versions."""
     row = (await session.execute(_CORPUS, _of(ref))).one()
-    return row.version, row.passages
+    return row.version, row.passages, row.versions
 
 
 async def stream_mentions(session: TenantSession, ref: WorkspaceRef, share: float) -> AsyncIterator[Row[Any]]:

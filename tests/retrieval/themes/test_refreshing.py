@@ -130,6 +130,7 @@ async def test_a_large_workspace_is_sampled_and_says_so(themes: Themes) -> None:
     assert found.is_sampled
     assert found.passages == 15
     assert 1 <= found.used_passages < 15
+    assert await themes.rows("SELECT count(*) FROM theme_passages WHERE is_placed") == [(0,)]
 
 
 async def test_what_comes_and_goes_during_a_build_is_in_the_map(
