@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev images images-run test test-age test-images chaos check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes migrate lock clean
+.PHONY: help setup demo dev images images-run test test-age test-images chaos fuzz check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-scale-out bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -43,6 +43,10 @@ test-age: setup ## run the tests of the AGE graph store, on a Postgres with AGE 
 chaos: setup ## hurt a whole installation and compare it with one left in peace (SEED= DOCUMENTS=200 WORKSPACES=10 WORKERS=3 FAULTS=)
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) \
 		$(if $(WORKSPACES),--workspaces $(WORKSPACES)) $(if $(WORKERS),--workers $(WORKERS)) $(if $(FAULTS),--faults $(FAULTS))
+
+fuzz: setup ## damaged files and generated requests, many more of them than in the tests (EXAMPLES=120 SEED=random)
+	@TRELLIS_FUZZ=$(or $(EXAMPLES),120) TRELLIS_FUZZ_SEED=$(or $(SEED),$$$$) $(BIN)/python -m pytest -q -p no:randomly --timeout 3600 \
+		tests/parsing/test_hostile.py tests/api/test_generated_requests.py
 
 check: setup format lint types imports audit licences ## run every check that is not a test of behaviour
 
@@ -86,6 +90,9 @@ bench-lazy: setup ## the lazy index by size: rate, bytes, legs, changes (SIZES=1
 bench-load: setup ## 64 clients over 20 workspaces while documents come and go; writes docs/bench-load.md (CLIENTS= PAUSE= SECONDS= DOCUMENTS=)
 	@$(BIN)/python -m bench.load $(if $(CLIENTS),--clients $(CLIENTS)) $(if $(PAUSE),--pause $(PAUSE)) \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) --write docs/bench-load.md
+
+bench-scale-out: setup ## two hosts of which one is killed, then 1, 2 and 4 extract workers against a 300 ms model (DOCUMENTS=24 WORKERS=1,2,4)
+	@$(BIN)/python -m bench.scale_out $(if $(DOCUMENTS),--documents $(DOCUMENTS)) $(if $(WORKERS),--workers $(WORKERS))
 
 bench-storage: setup ## bytes in Postgres for a byte of text, by table, with both engines (DATA= DOCUMENTS=60 WRITE=1)
 	@$(BIN)/python -m bench.storage $(if $(DATA),--data "$(DATA)") $(if $(DOCUMENTS),--documents $(DOCUMENTS)) \

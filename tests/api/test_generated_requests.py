@@ -1,11 +1,12 @@
 """Requests made up from the OpenAPI document: none breaks the API, and every answer is as documented."""
 
 import asyncio
+import os
 import warnings
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from tests.live import LiveStack
 
@@ -22,8 +23,10 @@ with warnings.catch_warnings():
         status_code_conformance,
     )
 
-# Enough to try each rule of a schema once or twice; all operations together take less than a minute.
-EXAMPLES = 12
+# Enough to try each rule of a schema once or twice; all operations together take less than a minute. `make fuzz` tries more,
+# and others with another seed.
+EXAMPLES = int(os.environ.get("TRELLIS_FUZZ", "12"))
+SEED = os.environ.get("TRELLIS_FUZZ_SEED")
 CHECKS: list[CheckFunction] = [
     not_a_server_error,
     status_code_conformance,
@@ -53,8 +56,9 @@ def test_no_generated_request_breaks_the_api(live_stack: LiveStack) -> None:
 def try_operation(operation: Any, headers: dict[str, str]) -> None:
     @given(case=operation.as_strategy())
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=SEED is None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
     def attempt(case: Any) -> None:
         # Waiting makes nothing truer here.
         if "wait" in (case.query or {}):
@@ -62,4 +66,6 @@ def try_operation(operation: Any, headers: dict[str, str]) -> None:
         response = case.call(headers=headers)
         case.validate_response(response, checks=CHECKS)
 
+    if SEED is not None:
+        attempt = seed(int(SEED))(attempt)
     attempt()
