@@ -16,6 +16,7 @@ from kombu.exceptions import OperationalError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app import tracing
 from app.aside import Aside
 from app.blobs.store import BlobStore
 from app.db.session import Database
@@ -30,7 +31,7 @@ from app.domain.events.delivery import WebhookSender
 from app.domain.ingestion.figures import InstallationFigures
 from app.domain.ingestion.leases import WorkspaceLeases
 from app.domain.ingestion.leftovers import LeftoverSweeper
-from app.domain.ingestion.moving import GraphMove
+from app.domain.ingestion.moving import DirectConnectionNeeded, GraphMove
 from app.domain.ingestion.partitions import VectorUpkeep
 from app.domain.ingestion.ports import Ports
 from app.domain.ingestion.runner import JobRunner
@@ -41,6 +42,7 @@ from app.domain.queries.explaining import QueryExplainer
 from app.domain.queries.ready import ReadyDocuments
 from app.domain.queries.reranking import Reranking
 from app.domain.queries.service import QueryService
+from app.domain.readiness import Readiness
 from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.themes.browsing import ThemeBrowsing
@@ -87,6 +89,7 @@ class Container:
     rates: RequestRates
     parser: FileParser
     figures: InstallationFigures
+    readiness: Readiness
 
     def queries(self) -> QueryService:
         return QueryService(
@@ -105,6 +108,12 @@ class Container:
         return EntityService(self.database, self.workspaces, self.graph.entities)
 
     def graph_move(self) -> GraphMove:
+        """Raises DirectConnectionNeeded: a move holds a lock of its session, for longer than a pooler lends one."""
+        if self.settings.database_pooler != "none":
+            raise DirectConnectionNeeded(
+                "Moving a graph needs connections of its own: run it with TRELLIS_DATABASE_URL leading to Postgres itself, and "
+                "TRELLIS_DATABASE_POOLER=none."
+            )
         return GraphMove(self.database, self.workspaces, self.leases, self.graph.stores, self.graph.moves)
 
     def entity_editing(self) -> EntityEditing:
@@ -153,23 +162,37 @@ class CeleryPublisher:
     async def publish(self, jobs: Sequence[Job]) -> None:
         """Send `jobs` in order; what the broker does not take is logged and left to the sweeper."""
         request_id = structlog.contextvars.get_contextvars().get("request_id")
+        attributes: dict[str, tracing.Value] = {
+            "messaging.system": "celery",
+            "messaging.operation.type": "send",
+            "messaging.batch.message_count": len(jobs),
+        }
         try:
-            await asyncio.to_thread(self._send, jobs, request_id)
+            with tracing.span("send jobs", attributes, kind="producer"):
+                headers = {**tracing.carrier(), **({"request_id": request_id} if request_id else {})}
+                await asyncio.to_thread(self._send, jobs, headers)
         except (OperationalError, RedisError, OSError) as error:
             logger.warning("jobs_not_published", jobs=[job.name for job in jobs], error_type=type(error).__name__)
 
-    def _send(self, jobs: Sequence[Job], request_id: str | None) -> None:
+    def _send(self, jobs: Sequence[Job], headers: dict[str, str]) -> None:
         for job in jobs:
             self._celery.send_task(
                 job.name,
                 kwargs=job.payload(),
                 queue=job.queue,
-                headers={"request_id": request_id} if request_id else None,
+                headers=headers,
                 retry=False,
             )
 
     def close(self) -> None:
         self._celery.close()
+
+
+def start_traces(process: str, settings: Settings) -> None:
+    """As `tracing.start_tracing`, from the settings."""
+    tracing.start_tracing(
+        process, settings.traces_endpoint, settings.traces_headers.get_secret_value(), settings.traces_sample_ratio
+    )
 
 
 @asynccontextmanager
@@ -185,6 +208,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             publish=publisher.publish,
             statement_timeout_seconds=settings.statement_timeout_seconds,
             idle_in_transaction_seconds=settings.idle_in_transaction_seconds,
+            is_borrowed=settings.database_pooler == "transaction",
         )
         stack.push_async_callback(database.close)
         redis = Redis.from_url(
@@ -214,6 +238,7 @@ async def open_container(settings: Settings) -> AsyncIterator[Container]:
             ready_documents=ReadyDocuments(),
             tokens=_token_verifier(settings, database, issuer_client),
             rates=RequestRates(redis),
+            readiness=Readiness(database, redis),
             figures=InstallationFigures(database, lambda queue: _messages_waiting(redis, queue)),
             parser=await stack.enter_async_context(aclosing(FileParser())),
         )

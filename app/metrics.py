@@ -7,10 +7,11 @@ Two kinds: what this process has done (counters of `prometheus_client`), and how
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -33,11 +34,47 @@ QUERY_LEGS_MISSING = Counter("trellis_query_legs_missing", "Legs that were given
 USAGE_NOT_RECORDED = Counter(
     "trellis_usage_not_recorded", "Times that model calls could not be written to the ledger.", ["work"]
 )
+# From a look-up to an upload; a stream of events takes as long as its client listens.
+REQUEST_SECONDS = Histogram(
+    "trellis_request_seconds", "HTTP requests, but for health and metrics.", ["method", "route", "status"],
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
+)  # fmt: skip
+# From a document that is there already to the longest extraction.
+WORK_BUCKETS = (0.1, 0.5, 1, 5, 15, 60, 300, 1800)
+JOB_SECONDS = Histogram("trellis_job_seconds", "Jobs that workers ran.", ["job", "outcome"], buckets=WORK_BUCKETS)
+STAGE_SECONDS = Histogram(
+    "trellis_ingestion_stage_seconds", "Stages of attempts at documents.", ["stage"], buckets=WORK_BUCKETS
+)
+ATTEMPTS_FAILED = Counter(
+    "trellis_attempts_failed", "Attempts at documents that failed; they may be repeated.", ["engine", "code"]
+)
+MODEL_SECONDS = Histogram(
+    "trellis_model_call_seconds", "Requests to models, with the SDK's own repetitions.", ["model", "purpose", "outcome"],
+    buckets=(0.05, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300),
+)  # fmt: skip
+MODEL_WAIT_SECONDS = Histogram(
+    "trellis_model_wait_seconds", "Waiting for a model's limits before a call.", ["model"],
+    buckets=(0.01, 0.1, 0.5, 1, 5, 15, 60, 300),
+)  # fmt: skip
+MODEL_TOKENS = Counter("trellis_model_tokens", "Tokens of all calls of models.", ["model", "purpose", "direction"])
+WEBHOOK_ATTEMPTS = Counter("trellis_webhook_attempts", "Attempts at deliveries to webhooks.", ["outcome"])
+POOL_WAIT_SECONDS = Histogram(
+    "trellis_pool_wait_seconds", "Waiting for a connection of the pool, with connecting.", ["pool"],
+    buckets=(0.001, 0.01, 0.1, 0.5, 1, 5, 30),
+)  # fmt: skip
+POOL_USED = Gauge("trellis_pool_used", "Connections that are in use.", ["pool"], multiprocess_mode="livesum")
+POOL_SIZE = Gauge("trellis_pool_size", "Connections that may be in use.", ["pool"], multiprocess_mode="livesum")
 COUNTERS = (
     SWEEP_FOUND, SWEEP_HANDLED, UPKEEP_RUNS, QUERY_STATEMENTS, QUERY_MODEL_CALLS, QUERY_TOKENS, QUERY_LEGS_MISSING,
-    USAGE_NOT_RECORDED,
+    USAGE_NOT_RECORDED, ATTEMPTS_FAILED, MODEL_TOKENS, WEBHOOK_ATTEMPTS,
 )  # fmt: skip
-HISTOGRAMS = (QUERY_SECONDS, QUERY_STAGE_SECONDS)
+HISTOGRAMS = (
+    QUERY_SECONDS, QUERY_STAGE_SECONDS, REQUEST_SECONDS, JOB_SECONDS, STAGE_SECONDS, MODEL_SECONDS, MODEL_WAIT_SECONDS,
+    POOL_WAIT_SECONDS,
+)  # fmt: skip
+GAUGES = (POOL_USED, POOL_SIZE)
+# Others are what a stranger may invent.
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 @dataclass(frozen=True)
@@ -97,6 +134,20 @@ def observe_query(
         QUERY_LEGS_MISSING.labels(mode, leg).inc()
 
 
+def observe_request(method: str, route: str, status: int, seconds: float) -> None:
+    """`route` is the template of a path; of the status the first figure is told."""
+    known = method if method in METHODS else "other"
+    REQUEST_SECONDS.labels(known, route, f"{status // 100}xx").observe(seconds)
+
+
+def note_pool(pool: str, *, used: int, size: int, waited_seconds: float | None = None) -> None:
+    """How a pool stands after a connection was taken from it, or given back."""
+    POOL_USED.labels(pool).set(used)
+    POOL_SIZE.labels(pool).set(size)
+    if waited_seconds is not None:
+        POOL_WAIT_SECONDS.labels(pool).observe(waited_seconds)
+
+
 class _Standing:
     """What `generate_latest` asks for, of figures."""
 
@@ -113,11 +164,25 @@ class _Standing:
 
 def process_registry() -> CollectorRegistry:
     """What this process has counted; with PROMETHEUS_MULTIPROC_DIR all that share that folder, summed up."""
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if folder is None:
         return REGISTRY
+    _forget_ended(Path(folder))
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return registry
+
+
+def _forget_ended(folder: Path) -> None:
+    """What a process that was killed had in use is in use no more; what it counted stays counted."""
+    for file in folder.glob("gauge_live*_*.db"):
+        process_id = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]
+        except PermissionError:
+            continue
 
 
 def exposition(figures: Mapping[Figure, Values]) -> bytes:
@@ -131,5 +196,7 @@ def declared() -> Iterable[tuple[str, str, Sequence[str]]]:
         yield f"{counter._name}_total", "counter", counter._labelnames
     for histogram in HISTOGRAMS:
         yield histogram._name, "histogram", histogram._labelnames
+    for gauge in GAUGES:
+        yield gauge._name, "gauge", gauge._labelnames
     for figure in FIGURES:
         yield figure.name, "gauge", figure.labels

@@ -4,6 +4,7 @@ import os
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -43,8 +44,15 @@ class Settings(BaseSettings):
     oidc_role_claim: str = "role"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["json", "console"] = "json"
+    traces_endpoint: str | None = Field(default=None, description="Where traces go by OTLP over HTTP; none: nowhere.")
+    traces_headers: SecretStr = Field(default=SecretStr(""), description="Of each request there: name=value by comma.")
+    traces_sample_ratio: float = Field(default=1.0, ge=0, le=1, description="The share of traces that is kept.")
 
     database_url: SecretStr = SecretStr("postgresql://trellis_app@localhost/trellis")
+    database_pooler: Literal["none", "transaction"] = Field(
+        default="none",
+        description="What stands before `database_url`: a pooler that lends connections for a transaction.",
+    )
     engine_database_url: SecretStr = SecretStr("postgresql://trellis_engine@localhost/trellis")
     owner_database_url: SecretStr | None = Field(default=None, description="Only migrations and operator commands.")
     database_pool_size: int = Field(default=10, ge=1, le=200)
@@ -60,6 +68,8 @@ class Settings(BaseSettings):
     max_files_per_request: int = Field(default=100, ge=1)
     max_bulk_bytes: int = Field(default=2 * 2**30, ge=1)
     max_files_per_bulk: int = Field(default=1000, ge=1)
+    body_idle_seconds: float = Field(default=30, gt=0, description="How long a body that is sent may stand still.")
+    cors_origins: str = Field(default="", description="Origins whose pages may call the API, by comma.")
     max_text_chars: int = Field(default=20_000_000, ge=1000)
     parse_timeout_seconds: float = Field(default=120, gt=0)
     parse_memory_bytes: int = Field(default=2 * 2**30, ge=128 * 2**20)
@@ -159,9 +169,32 @@ class Settings(BaseSettings):
             ip_network(network, strict=False)
         return self
 
+    @model_validator(mode="after")
+    def _refuse_secrets_in_the_endpoint(self) -> Self:
+        if self.traces_endpoint is None:
+            return self
+        url = urlsplit(self.traces_endpoint)
+        if url.scheme not in ("http", "https") or not url.hostname or url.username or url.query:
+            raise ValueError("TRELLIS_TRACES_ENDPOINT is not an http or https URL, or holds credentials or a query")
+        return self
+
     @property
     def trusted_networks(self) -> tuple[str, ...]:
         return tuple(part.strip() for part in self.trusted_proxies.split(",") if part.strip())
+
+    @model_validator(mode="after")
+    def _refuse_any_origin(self) -> Self:
+        for origin in self.allowed_origins:
+            url = urlsplit(origin)
+            if url.scheme not in ("http", "https") or not url.hostname or origin != f"{url.scheme}://{url.netloc}":
+                raise ValueError(
+                    "TRELLIS_CORS_ORIGINS names origins by comma, such as https://app.example.com, and no wildcard"
+                )
+        return self
+
+    @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        return tuple(part.strip() for part in self.cors_origins.split(",") if part.strip())
 
     @property
     def oidc_algorithm_names(self) -> tuple[str, ...]:

@@ -22,6 +22,9 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from app.db.acting import audit_setting
 from app.db.counting import note_statement
+from app.db.pools import AppPool
+from app.db.traced import trace_engine
+from app.tracing import is_tracing
 
 PING_AFTER_SECONDS = 10.0
 
@@ -82,6 +85,36 @@ class _PooledConnection(asyncpg.Connection):  # type: ignore[misc]
         if self.entering and query.startswith("BEGIN"):
             query, self.entering = f"{query.rstrip(';')}; {self.entering}", ""
         return await super().execute(query, *arguments, **options)
+
+
+def _borrowed(settings: Mapping[str, str]) -> type[_PooledConnection]:
+    """For a pooler that lends sessions for one transaction: what a session would be set to is set in each transaction."""
+    always = _entering(settings)
+
+    class BorrowedConnection(_PooledConnection):
+        async def execute(self, query: str, *arguments: Any, **options: Any) -> Any:
+            if query.startswith("BEGIN"):
+                self.entering = f"{always}; {self.entering}" if self.entering else always
+            return await super().execute(query, *arguments, **options)
+
+    return BorrowedConnection
+
+
+def _connect_arguments(settings: Mapping[str, str], *, is_borrowed: bool) -> dict[str, Any]:
+    """What the driver is told; `settings` are those of every session."""
+    named = {"application_name": "trellis"}
+    if not is_borrowed:
+        return {"connection_class": _PooledConnection, "timeout": 10, "server_settings": {**named, **settings}}
+    return {
+        "connection_class": _borrowed(settings),
+        "timeout": 10,
+        "server_settings": named,
+        # A statement with a name would stay behind in somebody else's session. The one without a name is replaced by the
+        # next, and lives as long as its transaction.
+        "statement_cache_size": 0,
+        "prepared_statement_cache_size": 0,
+        "prepared_statement_name_func": str,
+    }
 
 
 def _entering(settings: Mapping[str, str]) -> str:
@@ -215,9 +248,13 @@ class Database:
         publish: Publish | None = None,
         statement_timeout_seconds: float = 60,
         idle_in_transaction_seconds: float = 60,
+        is_borrowed: bool = False,
     ) -> None:
+        """`is_borrowed`: the URL leads to a pooler that lends connections for one transaction each."""
+        self._is_borrowed = is_borrowed
         self.engine: AsyncEngine = create_async_engine(
             url.replace("postgresql://", "postgresql+asyncpg://", 1),
+            poolclass=AppPool,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=30,
@@ -225,11 +262,8 @@ class Database:
             pool_use_lifo=True,
             # The words of an error would quote them, and so documents and queries.
             hide_parameters=True,
-            connect_args={
-                "connection_class": _PooledConnection,
-                "timeout": 10,
-                "server_settings": {
-                    "application_name": "trellis",
+            connect_args=_connect_arguments(
+                {
                     "statement_timeout": str(int(statement_timeout_seconds * 1000)),
                     # A process that stands still inside a transaction would keep its rows from whoever takes over.
                     "idle_in_transaction_session_timeout": str(int(idle_in_transaction_seconds * 1000)),
@@ -237,10 +271,13 @@ class Database:
                     "hnsw.iterative_scan": "strict_order",
                     "hnsw.ef_search": "100",
                 },
-            },
+                is_borrowed=is_borrowed,
+            ),
         )
         _check_at_checkout(self.engine)
         event.listen(self.engine.sync_engine, "before_cursor_execute", _count)
+        if is_tracing():
+            trace_engine(self.engine)
         self._alone = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._reading = self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         self._publish = publish
@@ -285,6 +322,11 @@ class Database:
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[SystemSession]:
         """For one statement without a tenant, which is a transaction of its own: a third of the round trips of `system`."""
+        if self._is_borrowed:
+            # Two messages of one statement could meet two sessions, unless a transaction holds them together.
+            async with self.system() as session:
+                yield session
+            return
         async with SystemSession(self._alone, expire_on_commit=False) as session:
             yield session
 
@@ -297,7 +339,8 @@ class Database:
     async def close(self) -> None:
         await self.engine.dispose()
 
-    async def ping(self) -> None:
-        """Raise what the driver raises if the database does not answer."""
-        async with self.engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
+    async def schema_revision(self) -> str | None:
+        """The newest migration that the database has. Raises what the driver raises if it does not answer."""
+        async with self.statement() as session:
+            found: str | None = await session.scalar(text("SELECT max(version_num) FROM alembic_version"))
+            return found

@@ -14,6 +14,7 @@ from app.domain.workspaces.errors import ModeNeedsEngine
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
+from app.errors import Conflict
 from app.retrieval.contract import EngineWorkspace, GraphMoves, GraphStoreName, GraphStores, Lease, WorkspaceBusy
 
 # Copies without the lease, until what is left is small: writers wait for the last one.
@@ -22,6 +23,13 @@ SMALL = 500
 LEASE_WAIT_SECONDS = 120.0
 
 Say = Callable[[str], None]
+
+
+class DirectConnectionNeeded(Conflict):
+    """A pooler that lends connections for a transaction stands in the way."""
+
+    code = "direct_connection_needed"
+    title = "A direct connection is needed"
 
 
 @dataclass(frozen=True)
