@@ -47,7 +47,7 @@ def configure_logging(settings: Settings) -> None:
         logging.getLogger(name).propagate = True
     logging.getLogger("uvicorn.access").disabled = True
     # Their debug and info lines quote what is sent to models and stored, which no log of ours may hold.
-    for name in ("lightrag", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "sqlalchemy.engine"):
+    for name in ("lightrag", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "sqlalchemy.engine", "app.db.pools"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.api.access import access_of_routes
 from app.api.health import router as health
 from app.api.idempotency import install_idempotency
 from app.api.metrics import router as metrics
-from app.api.middleware import BodyLimit, RequestContext
+from app.api.middleware import BodyLimit, RequestContext, SecurityHeaders
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
 from app.api.stopping import noticing_signals
@@ -19,9 +21,10 @@ from app.api.v1.admin.plans import router as plans
 from app.api.v1.admin.router import router as operators
 from app.api.v1.router import openai_router
 from app.api.v1.router import router as v1
-from app.bootstrap import Container, open_container
+from app.bootstrap import Container, open_container, start_traces
 from app.logs import configure_logging, log_stray_error
 from app.settings import Settings
+from app.tracing import stop_tracing
 
 DESCRIPTION = """
 Turns documents into context for language models: upload documents into a workspace, poll until they are ready, ask a
@@ -32,8 +35,16 @@ carries an `X-Request-ID`, your own if you send one.
 """
 
 
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+CORS_HEADERS = ["Authorization", "Content-Type", "Idempotency-Key", "X-Request-ID", "Last-Event-ID"]
+# The framework's own would send paths, queries and the words of exceptions, once the environment names a collector.
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+
 def create_app(container: Container | None = None) -> FastAPI:
     """The application on `container`, or on one that it opens from the environment and closes with itself."""
+
+    settings = container.settings if container is not None else Settings()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -42,18 +53,22 @@ def create_app(container: Container | None = None) -> FastAPI:
             app.state.container = container
             yield
             return
-        settings = Settings()
         configure_logging(settings)
         asyncio.get_running_loop().set_exception_handler(log_stray_error)
-        async with open_container(settings) as opened:
-            app.state.container = opened
-            await opened.graph.search.warm()
-            with noticing_signals(app.state.stopping):
-                yield
+        start_traces("api", settings)
+        try:
+            async with open_container(settings) as opened:
+                app.state.container = opened
+                await opened.graph.search.warm()
+                with noticing_signals(app.state.stopping):
+                    yield
+        finally:
+            await asyncio.to_thread(stop_tracing)
 
     # Its documentation page loads nothing from elsewhere.
     app = FastAPIOffline(
         title="Trellis", version="1", redoc_url=None, description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
         openapi_tags=[
             {"name": "workspaces", "description": "A corpus: the unit of isolation."},
             {"name": "documents", "description": "Upload, status, originals and passages."},
@@ -81,6 +96,12 @@ def create_app(container: Container | None = None) -> FastAPI:
     install_openapi(app, access)
     app.state.query_names = query_names(app)
     install_idempotency(app)
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, idle_seconds=settings.body_idle_seconds)
+    if settings.allowed_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=settings.allowed_origins, allow_methods=METHODS, allow_headers=CORS_HEADERS,
+            expose_headers=["X-Request-ID", "Retry-After"],
+        )  # fmt: skip
     app.add_middleware(RequestContext)
+    app.add_middleware(SecurityHeaders)
     return app

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from app.bootstrap import Worker, open_worker
+from app.bootstrap import Worker, open_worker, start_traces
 from app.logs import log_stray_error
 from app.settings import Settings
+from app.tracing import stop_tracing
 
 Result = TypeVar("Result")
 CLOSE_SECONDS = 30
@@ -33,6 +34,7 @@ class Runtime:
         self._loop.set_exception_handler(log_stray_error)
         self._thread = threading.Thread(target=self._loop.run_forever, name="event-loop", daemon=True)
         self._thread.start()
+        start_traces("worker", settings)
         self._stack = AsyncExitStack()
         self._running: set[asyncio.Task[Any]] = set()
         self._worker: Worker = self._submit(self._stack.enter_async_context(open_worker(settings))).result()
@@ -49,6 +51,7 @@ class Runtime:
     def close(self) -> None:
         """Close what is open and end the thread; no job may run any more."""
         self._submit(self._stack.aclose()).result(CLOSE_SECONDS)
+        stop_tracing()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
         self._loop.close()

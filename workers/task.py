@@ -6,6 +6,8 @@ No exception leaves it, so neither Celery's log nor its messages quote a documen
 import asyncio
 import os
 import socket
+from contextlib import AbstractContextManager
+from time import perf_counter
 from uuid import uuid4
 
 import structlog
@@ -13,12 +15,14 @@ from celery import Task
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
+from app import tracing
 from app.bootstrap import Worker
 from app.db.session import CONNECTION_ERRORS, is_disconnect
 from app.domain.ingestion.runner import JobRunner
 from app.errors import AppError
 from app.jobs import Job
 from app.logs import where_raised
+from app.metrics import JOB_SECONDS
 from app.settings import Settings
 from workers import runtime
 
@@ -32,6 +36,8 @@ OUTAGES = (RedisError, TimeoutError)
 
 def execute(task: Task, settings: Settings, job: Job) -> None:
     """Run `job`; if it is to be repeated, send it again with a delay and end this delivery."""
+    # Celery keeps its request by thread: on the loop's there is none.
+    request, carrier, runs = request_id(task), trace_of(task), task.request.retries + 1
 
     async def work(worker: Worker) -> float | None:
         try:
@@ -40,10 +46,13 @@ def execute(task: Task, settings: Settings, job: Job) -> None:
             return RESEND_SECONDS
         if chosen is None:
             return None
-        # Work that another request asked for is not logged under this one's id.
-        request = request_id(task) if chosen == job else None
-        with structlog.contextvars.bound_contextvars(request_id=request, **chosen.payload()):
-            delay = await attempt(worker.jobs, chosen, runs=task.request.retries + 1)
+        # Work that another request asked for is neither logged under this one's id nor part of its trace.
+        is_asked = chosen == job
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request if is_asked else None, **chosen.payload()),
+            _span(chosen, carrier, is_continued=is_asked),
+        ):
+            delay = await attempt(worker.jobs, chosen, runs=runs)
             await follow_up(worker.jobs, chosen)
         return delay
 
@@ -74,14 +83,19 @@ def _repeat(task: Task, job: Job, delay: float) -> None:
 async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:
     """The seconds after which the job must be run again, or None. Raises nothing but what ends the process."""
     owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex}"
+    started, outcome = perf_counter(), "done"
     try:
         await jobs.run(job, owner)
     except asyncio.CancelledError:
         # The process is told to stop. Its claim is given back first, so that another worker goes on at once.
+        outcome = "handed_back"
         return await _hand_back(jobs, job, owner)
     except Exception as error:
+        outcome = "failed"
         _report(error)
         return await _conclude(jobs, job, owner, error, runs)
+    finally:
+        JOB_SECONDS.labels(job.name, outcome).observe(perf_counter() - started)
     return None
 
 
@@ -110,6 +124,23 @@ async def _conclude(jobs: JobRunner, job: Job, owner: str, error: Exception, run
         # The lease runs out by itself, and the sweeper sends the job again.
         logger.error("job_not_concluded", error_type=type(failure).__name__)
         return None
+
+
+def _span(job: Job, carrier: tracing.Carrier, *, is_continued: bool) -> AbstractContextManager[tracing.Span]:
+    """In the trace of whoever asked for the job; where that is not known, in one of its own that points to the message."""
+    ids = {f"trellis.{name}": value for name, value in job.payload().items()}
+    attributes = {
+        "messaging.system": "celery", "messaging.operation.type": "process", "messaging.destination.name": job.queue,
+        "trellis.job": job.name, **ids,
+    }  # fmt: skip
+    place = {"parent": carrier} if is_continued else {"link": carrier}
+    return tracing.span(f"process {job.queue}", attributes, kind="consumer", **place)
+
+
+def trace_of(task: Task) -> tracing.Carrier:
+    """The trace that the job was sent in; empty if there was none."""
+    found: str | None = getattr(task.request, "traceparent", None)
+    return {"traceparent": found} if found else {}
 
 
 def request_id(task: Task) -> str | None:

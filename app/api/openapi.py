@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from app.api.deps import Access, OperatorAccess
 from app.api.idempotency import HEADER, READS_ONLY
 from app.api.openai_errors import PATHS as OPENAI_PATHS
-from app.api.problems import MEDIA_TYPE, BadRequest, Problem, public_problems
+from app.api.problems import MEDIA_TYPE, BadRequest, Problem, RequestTimeout, public_problems
 from app.domain.idempotency.errors import IdempotencyInProgress, IdempotencyKeyReused
 from app.domain.secret_box import SecretUnreadable
 
@@ -41,6 +41,7 @@ def install_openapi(app: FastAPI, access: Mapping[tuple[str, str], Access | Oper
                     operation["responses"].pop("422", None)
             for operation in _operations_with_body(schema):
                 operation["responses"].setdefault("400", public_problems(BadRequest)[400])
+                operation["responses"].setdefault("408", public_problems(RequestTimeout)[408])
             app.openapi_schema = schema
         return app.openapi_schema
 

@@ -107,6 +107,24 @@ class BodyTooLarge(HTTPException):
         self.limit_bytes = limit_bytes
 
 
+class RequestTimeout(AppError):
+    """The body of the request stood still for too long."""
+
+    code = "request_timeout"
+    title = "The request was not sent in time"
+
+
+STATUSES[RequestTimeout] = 408
+
+
+class BodyStoodStill(HTTPException):
+    """As BodyTooLarge: raised where the framework reads."""
+
+    def __init__(self, idle_seconds: float) -> None:
+        super().__init__(408, f"The body of the request stood still for {idle_seconds:g} seconds.")
+        self.idle_seconds = idle_seconds
+
+
 class FieldError(BaseModel):
     """One reason why a request was refused."""
 
@@ -227,6 +245,8 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         raise error
     if isinstance(error, BodyTooLarge):
         return problem_response(request, TooLarge(error.detail, limit_bytes=error.limit_bytes))
+    if isinstance(error, BodyStoodStill):
+        return problem_response(request, RequestTimeout(error.detail, idle_seconds=error.idle_seconds))
     code = FRAMEWORK_CODES.get(error.status_code, "http_error")
     title = HTTPStatus(error.status_code).phrase
     detail = FRAMEWORK_SENTENCES.get(error.status_code, error.detail) if error.detail == title else error.detail

@@ -62,6 +62,9 @@ class AppProcesses:
             "app.main:create_app",
             "--factory",
             "--no-proxy-headers",
+            # The other parser takes headers of any size.
+            "--http",
+            "h11",
             "--host",
             "127.0.0.1",
             "--port",

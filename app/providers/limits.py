@@ -18,6 +18,7 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app.metrics import MODEL_WAIT_SECONDS
 from app.providers.contract import ModelProfile, ModelUnavailable
 
 log = structlog.get_logger(__name__)
@@ -77,6 +78,7 @@ class ModelLimits:
         Raises `ModelUnavailable` after `max_wait_seconds`.
         """
         async with AsyncExitStack() as stack:
+            began = time.monotonic()
             try:
                 async with asyncio.timeout(self._max_wait_seconds):
                     await stack.enter_async_context(self._here)
@@ -87,6 +89,8 @@ class ModelLimits:
                     f"The model '{self._profile.name}' was busy for {self._max_wait_seconds:g} seconds.",
                     profile=self._profile.name,
                 ) from error
+            finally:
+                MODEL_WAIT_SECONDS.labels(self._profile.name).observe(time.monotonic() - began)
             yield
 
     def owe(self, tokens: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import openai
 
+from app.providers.calling import calling
 from app.providers.contract import (
     AS_THE_PROVIDER_LIKES,
     ChatMessage,
@@ -18,7 +19,6 @@ from app.providers.contract import (
 )
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
-from app.providers.openai_errors import translated_errors
 from app.providers.usage import counting_abandoned, record_call
 from app.text.tokens import count_tokens
 
@@ -53,13 +53,16 @@ class OpenAIChat:
     ) -> ChatReply:
         """Raises `ModelRefused` where the provider itself says that the model declined."""
         asked = _count(messages) if self.limits.counts_tokens else 0
-        with translated_errors(self.profile):
-            async with self.limits.call(asked):
-                with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
-                    answer = await self._create(messages, json_mode, max_tokens, **_options(sampling))
-        choice = self._choice(answer)
-        message = choice["message"]
-        reply = _with_usage(message.get("content") or "", _usage(answer), messages, choice.get("finish_reason"))
+        async with self.limits.call(asked):
+            with (
+                calling(self.profile, purpose) as facts,
+                counting_abandoned(self.profile, purpose, lambda: _count(messages)),
+            ):
+                answer = await self._create(messages, json_mode, max_tokens, **_options(sampling))
+                choice = self._choice(answer)
+                message = choice["message"]
+                reply = _with_usage(message.get("content") or "", _usage(answer), messages, choice.get("finish_reason"))
+                facts |= {"gen_ai.usage.input_tokens": reply.tokens_in, "gen_ai.usage.output_tokens": reply.tokens_out}
         self._record(reply, asked, purpose)
         if message.get("refusal") or reply.finish_reason == "content_filter":
             raise ModelRefused(f"The model '{self.profile.name}' refused the task.", profile=self.profile.name)
@@ -85,8 +88,8 @@ class OpenAIChat:
 
         options = {**_options(sampling), "stream": True, "stream_options": {"include_usage": True}}
         try:
-            with translated_errors(self.profile):
-                async with self.limits.call(asked):
+            async with self.limits.call(asked):
+                with calling(self.profile, purpose):
                     with counting_abandoned(self.profile, purpose, lambda: _count(messages)):
                         chunks = await self._create(messages, False, max_tokens, **options)
                     is_open = True

@@ -24,7 +24,8 @@ def open_client(profile: ModelProfile) -> openai.AsyncOpenAI:
         api_key=profile.api_key.get_secret_value() if profile.api_key else "none",
         timeout=profile.timeout_seconds,
         max_retries=profile.max_retries,
-        http_client=_Heard(),
+        # A redirect would carry documents to whomever it names.
+        http_client=_Heard(follow_redirects=False),
     )
 
 

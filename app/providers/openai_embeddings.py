@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from app.errors import Invalid
+from app.providers.calling import calling
 from app.providers.contract import EmbeddingMismatch, EmbeddingRole, ModelProfile, ModelUnavailable, Purpose, Vectors
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
-from app.providers.openai_errors import translated_errors
 from app.providers.usage import counting_abandoned, record_call
 from app.text.tokens import count_tokens
 
@@ -57,10 +57,12 @@ class OpenAIEmbeddings:
     async def _embed_batch(
         self, texts: Sequence[str], rows: list[int], tokens: int, purpose: Purpose, vectors: Vectors
     ) -> None:
-        with translated_errors(self.profile):
-            async with self.limits.call(tokens):
-                with counting_abandoned(self.profile, purpose, lambda: sum(count_tokens(texts[row]) for row in rows)):
-                    found, used = await self._create([texts[row] for row in rows])
+        async with self.limits.call(tokens):
+            with (
+                calling(self.profile, purpose),
+                counting_abandoned(self.profile, purpose, lambda: sum(count_tokens(texts[row]) for row in rows)),
+            ):
+                found, used = await self._create([texts[row] for row in rows])
         record_call(
             self.profile,
             purpose,

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from json import JSONDecodeError
 from typing import Any
 
+from app.providers.calling import calling
 from app.providers.contract import ModelNonsense, ModelProfile, Purpose, Ranked
 from app.providers.limits import ModelLimits
 from app.providers.openai_client import open_client
-from app.providers.openai_errors import translated_errors
 from app.providers.usage import counting_abandoned, record_call
 from app.text.tokens import count_tokens
 
@@ -24,10 +24,12 @@ class Reranker:
     async def rerank(self, query: str, documents: Sequence[str], *, top_n: int) -> list[Ranked]:
         tokens = count_tokens(query) + sum(map(count_tokens, documents))
         body = {"model": self.profile.model, "query": query, "documents": list(documents), "top_n": top_n}
-        with translated_errors(self.profile):
-            async with self.limits.call(tokens):
-                with counting_abandoned(self.profile, Purpose.RERANK, lambda: tokens):
-                    answer: Any = await self._client.post("/rerank", cast_to=object, body=body)
+        async with self.limits.call(tokens):
+            with (
+                calling(self.profile, Purpose.RERANK),
+                counting_abandoned(self.profile, Purpose.RERANK, lambda: tokens),
+            ):
+                answer: Any = await self._client.post("/rerank", cast_to=object, body=body)
         used = _tokens_of(answer)
         record_call(
             self.profile, Purpose.RERANK, tokens_in=used or tokens, tokens_out=0, is_estimated=not used

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from app.metrics import MODEL_TOKENS
 from app.providers.contract import ModelProfile, Purpose
 
 
@@ -100,7 +101,9 @@ def meter_usage(meter: UsageMeter | None = None) -> Iterator[UsageMeter]:
 def record_call(
     profile: ModelProfile, purpose: Purpose, *, tokens_in: int, tokens_out: int, is_estimated: bool
 ) -> None:
-    """Report one call to the open meters; with none open the call is not counted."""
+    """Report one call to the open meters, and to the metrics of this process."""
+    for direction, tokens in (("in", tokens_in), ("out", tokens_out)):
+        MODEL_TOKENS.labels(profile.name, purpose, direction).inc(tokens)
     for meter in _meters.get():
         meter.add(profile, purpose, tokens_in=tokens_in, tokens_out=tokens_out, is_estimated=is_estimated)
 

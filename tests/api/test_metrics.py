@@ -21,6 +21,7 @@ from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.domain.ingestion.figures import InstallationFigures
 from app.main import create_app
+from tests.api.conftest import Index
 from tests.api.documents import set_state, upload_text
 from tests.architecture.sources import ROOT
 from tests.factories import Tenancy
@@ -162,6 +163,33 @@ async def test_due_deliveries_are_counted(
     assert after["trellis_webhook_deliveries_due_oldest_seconds",] >= 9000 * 86_400
 
 
+async def test_requests_jobs_stages_tokens_and_pools_are_told(
+    scrape: Scrape, client: httpx.AsyncClient, tenancy: Tenancy, document: Any, index: Index
+) -> None:
+    before = await scrape()
+    await index(tenancy, document)
+    await client.request("INVENTED", "/v1/me")
+    await client.get(document["links"]["self"])
+    after = await scrape()
+
+    def rose(*key: str) -> bool:
+        return after[key] > before.get(key, 0)
+
+    read = "/v1/workspaces/{workspace_id}/documents/{document_id}"
+    assert rose("trellis_request_seconds_count", "GET", read, "2xx")
+    assert any(key[:2] == ("trellis_request_seconds_count", "other") for key in after)
+    assert not any("INVENTED" in key for key in after)
+    for job in ("ingestion.process_version", "ingestion.index_graph"):
+        assert rose("trellis_job_seconds_count", job, "done")
+    for stage in ("parse", "embed", "index", "extract", "merge"):
+        assert rose("trellis_ingestion_stage_seconds_count", stage)
+    assert any(key[0] == "trellis_model_tokens_total" and rose(*key) for key in after)
+    for pool, size in (("app", 5), ("engine", 4)):
+        assert after["trellis_pool_size", pool] == size
+        assert 0 <= after["trellis_pool_used", pool] <= size
+        assert rose("trellis_pool_wait_seconds_count", pool)
+
+
 async def test_what_is_away_is_told_and_the_rest_goes_on(container: Container) -> None:
     async def no_answer(queue: str) -> int:
         raise RedisAway(queue)
@@ -177,7 +205,10 @@ async def test_what_is_away_is_told_and_the_rest_goes_on(container: Container) -
 
 def test_processes_behind_one_port_are_summed_up(tmp_path: Path) -> None:
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    count = "from app import metrics; metrics.count_sweep({'queued_lazy': 2}, {'queued_lazy': 1})"
+    count = (
+        "from app import metrics; metrics.count_sweep({'queued_lazy': 2}, {'queued_lazy': 1}); "
+        "metrics.note_pool('app', used=3, size=5, waited_seconds=0.2)"
+    )
     tell = "from app import metrics; print(metrics.exposition({}).decode())"
     for code in (count, count):
         subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
@@ -187,3 +218,6 @@ def test_processes_behind_one_port_are_summed_up(tmp_path: Path) -> None:
     found = parsed(told)
     assert found["trellis_sweep_found_total", "queued_lazy"] == 4
     assert found["trellis_sweep_handled_total", "queued_lazy"] == 2
+    assert found["trellis_pool_wait_seconds_count", "app"] == 2
+    # They have ended, whichever way, and hold no connection any more.
+    assert ("trellis_pool_used", "app") not in found

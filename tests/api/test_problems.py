@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from app.api.middleware import DEFAULT_BODY_LIMIT
 from app.bootstrap import Container
 from app.db.session import Database
+from app.domain.readiness import Readiness
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.main import create_app
 from tests.factories import Tenancy
@@ -124,7 +126,7 @@ async def test_a_commit_that_fails_is_never_a_success(
 
 async def test_a_database_that_is_away_is_503_and_readiness_says_so(container: Container, tenancy: Tenancy) -> None:
     away = Database("postgresql://nobody@127.0.0.1:1/nothing", pool_size=1)
-    app = create_app(Container(**{**vars(container), "database": away}))
+    app = create_app(replace(container, database=away, readiness=Readiness(away, container.redis)))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://trellis") as client:

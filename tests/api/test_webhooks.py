@@ -324,7 +324,7 @@ async def test_names_that_anybody_can_look_up_are_accepted(client: httpx.AsyncCl
     assert (await client.post(url, json={"url": accepted})).status_code == 201
 
 
-@pytest.mark.parametrize(("address", "expected"), [("93.184.216.34", True), ("2606:2800:220:1::1", True), ("100.64.0.1", False), ("224.0.0.1", False), ("2002:a00:8::1", False), ("fc00::1", False), ("64:ff9b::5db8:d822", True)])  # fmt: skip
+@pytest.mark.parametrize(("address", "expected"), [("93.184.216.34", True), ("2606:2800:220:1::1", True), ("100.64.0.1", False), ("224.0.0.1", False), ("2002:a00:8::1", False), ("fc00::1", False), ("64:ff9b::5db8:d822", True), ("168.63.129.16", False), ("::7f00:1", False), ("fec0::1", False)])  # fmt: skip
 def test_which_addresses_are_public(address: str, expected: bool) -> None:
     assert is_public(ip_address(address)) is expected
 

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from app.providers.contract import ChatMessage, ModelRefused, ModelRejected, ModelUnavailable, Purpose
 from app.providers.factory import ModelFactory
 from app.providers.usage import meter_usage
+from tests.fakes.receiver import open_receiver
 from tests.fakes.stub_process import StubServer, run_stub
 from tests.providers.profiles import chat_profile
 
@@ -194,3 +195,13 @@ async def test_stream_arrives_in_pieces_and_is_counted(stub_llm: StubServer, fac
     assert len(pieces) > 3
     assert "".join(pieces) == "word " * 100
     assert meter.tokens_out == len("word " * 100) // 4
+
+
+@pytest.mark.parametrize("status", [302, 307])
+async def test_a_redirect_carries_no_document_elsewhere(factory: ModelFactory, status: int) -> None:
+    async with open_receiver() as receiver:
+        receiver.answers = [status]
+        with pytest.raises(ModelRejected) as raised:
+            await factory.chat(chat_profile(f"{receiver.url}/v1")).complete(HELLO, purpose=Purpose.ANSWER)
+    assert raised.value.facts["status"] == status
+    assert len(receiver.received) == 1

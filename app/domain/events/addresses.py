@@ -11,6 +11,8 @@ from app.domain.events.errors import WebhookUrlRefused
 
 # Its last 32 bits are an IPv4 address that a gateway calls (RFC 6052).
 NAT64 = IPv6Network("64:ff9b::/96")
+# Public by its number, but answered by the host beneath a machine (Azure's agent, with secrets of the machine).
+OF_CLOUDS = frozenset({"168.63.129.16"})
 # Labels of up to 63 characters (RFC 1123), in the form that a name server is asked for; underscores do occur.
 HOST_NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE)
 
@@ -69,4 +71,4 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
             inner = IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    return address.is_global and not address.is_multicast and not address.is_reserved and str(address) not in OF_CLOUDS

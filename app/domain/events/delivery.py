@@ -24,6 +24,7 @@ from app.domain.events.signing import signature
 from app.domain.events.webhook_repository import Attempt, WebhookRepository, due_deliveries, in_seconds
 from app.domain.events.webhooks import webhook_box
 from app.domain.secret_box import SecretUnreadable
+from app.metrics import WEBHOOK_ATTEMPTS
 from app.settings import Settings
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -83,6 +84,7 @@ class WebhookSender:
         if attempt is None:
             return
         outcome = await self._send(attempt)
+        WEBHOOK_ATTEMPTS.labels(outcome.error_code or "delivered").inc()
         async with self._database.tenant(tenant_id) as session:
             await self._conclude(WebhookRepository(session), attempt, outcome)
 

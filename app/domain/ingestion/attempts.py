@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import structlog
 from sqlalchemy import event
 
+from app import tracing
 from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect
 from app.domain.ingestion.booking_repository import booking
 from app.domain.ingestion.keepalive import kept_alive
@@ -20,6 +21,7 @@ from app.domain.usage.booking import note_not_recorded
 from app.domain.workspaces.repository import WorkspaceRecord, WorkspaceRepository
 from app.errors import AppError, Unavailable
 from app.jobs import IndexGraph, ProcessVersion, PurgeGraphVersion, enqueue
+from app.metrics import ATTEMPTS_FAILED, STAGE_SECONDS
 from app.providers.usage import UsageMeter, meter_usage
 from app.retrieval.contract import Engine
 
@@ -40,9 +42,12 @@ class StageTimer:
     def measure(self, stage: str) -> Iterator[None]:
         started = perf_counter()
         try:
-            yield
+            with tracing.span(stage):
+                yield
         finally:
-            self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + (perf_counter() - started) * 1000
+            seconds = perf_counter() - started
+            self.stage_ms[stage] = self.stage_ms.get(stage, 0.0) + seconds * 1000
+            STAGE_SECONDS.labels(stage).observe(seconds)
 
 
 def engine_of(job: IndexJob) -> Engine:
@@ -121,6 +126,8 @@ class Attempts:
         if begun is None:
             yield None
             return
+        # A job's context is its own, and ends with it.
+        structlog.contextvars.bind_contextvars(document_id=str(begun.facts.document_id))
         with meter_usage(begun.meter):
             try:
                 beats = self._ports.leases.heartbeats
@@ -138,6 +145,7 @@ class Attempts:
                 return None
             code, detail = reason_of(error)
             logger.warning("attempt_failed", engine=claim.engine, attempt=claim.attempt, code=code)
+            ATTEMPTS_FAILED.labels(claim.engine, code).inc()
             # A claim that was lost and is still ours could not be kept alive: the database was away.
             may_repeat = isinstance(error, Unavailable | ClaimLost) or not isinstance(error, AppError)
             if may_repeat and claim.attempt < self._ports.settings.max_attempts:

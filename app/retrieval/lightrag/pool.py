@@ -20,12 +20,15 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from app.db.acting import audit_setting
 from app.db.counting import note_statement
+from app.db.pools import EnginePool
+from app.db.traced import note_query
 from app.errors import Unavailable
 from app.retrieval.contract import Lease, LeaseLost, WorkspaceRef
 from app.retrieval.lightrag import scope
 from app.retrieval.lightrag.logging import quieten_engine
 from app.retrieval.lightrag.reads import OneConnection, Reads
 from app.settings import Settings, refuse_engine_hijack
+from app.tracing import is_tracing
 
 # The server's farewell to a connection is a lost connection too, and so is the driver's complaint when the farewell has
 # come but the end of the stream has not.
@@ -201,14 +204,13 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
 
     async def initdb(self) -> None:
         """Open the pool. Nothing connects before the first statement, so a process starts without its database."""
-        self.pool = await asyncpg.create_pool(
+        self.pool = await EnginePool(
             self._url,
-            min_size=0,
             max_size=self.max,
             timeout=CONNECT_TIMEOUT_SECONDS,
             command_timeout=self._statement_timeout_seconds + TIMEOUT_MARGIN_SECONDS,
             connection_class=EngineConnection,
-            init=register_vector,
+            init=_prepare,
             setup=_enter_fence,
             reset=_keep_session,
             server_settings={
@@ -338,6 +340,12 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         if ClientManager._instances["db"] is self:
             ClientManager._instances.update(db=None, ref_count=0, vector_signature=None)
         await self._reset_pool()
+
+
+async def _prepare(connection: Any) -> None:
+    await register_vector(connection)
+    if is_tracing():
+        connection.add_query_logger(note_query)
 
 
 async def _enter_fence(connection: Any) -> None:
