@@ -35,6 +35,21 @@ carries an `X-Request-ID`, your own if you send one.
 """
 
 
+TAGS = [
+    {"name": "workspaces", "description": "A corpus: the unit of isolation."},
+    {"name": "documents", "description": "Upload, status, originals and passages."},
+    {"name": "queries", "description": "Evidence and context for a question."},
+    {"name": "themes", "description": "What a corpus is about."},
+    {"name": "openai", "description": "The same as models of OpenAI's chat interface, which answer in words."},
+    {"name": "entities", "description": "What the knowledge graph holds."},
+    {"name": "events", "description": "What became of documents: a stream, and webhooks."},
+    {"name": "account", "description": "This key, and what there is to choose from."},
+    {"name": "keys", "description": "The API keys of your tenant."},
+    {"name": "usage", "description": "What model calls cost, and what of the plan is used."},
+    {"name": "audit", "description": "Who changed what."},
+    {"name": "operators", "description": "Tenants, for those who run the installation."},
+    {"name": "health", "description": "For load balancers, and for Prometheus."},
+]
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 CORS_HEADERS = ["Authorization", "Content-Type", "Idempotency-Key", "X-Request-ID", "Last-Event-ID"]
 # The framework's own would send paths, queries and the words of exceptions, once the environment names a collector.
@@ -69,21 +84,7 @@ def create_app(container: Container | None = None) -> FastAPI:
     app = FastAPIOffline(
         title="Trellis", version="1", redoc_url=None, description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False,
         telemetry=NO_TELEMETRY,
-        openapi_tags=[
-            {"name": "workspaces", "description": "A corpus: the unit of isolation."},
-            {"name": "documents", "description": "Upload, status, originals and passages."},
-            {"name": "queries", "description": "Evidence and context for a question."},
-            {"name": "themes", "description": "What a corpus is about."},
-            {"name": "openai", "description": "The same as models of OpenAI's chat interface, which answer in words."},
-            {"name": "entities", "description": "What the knowledge graph holds."},
-            {"name": "events", "description": "What became of documents: a stream, and webhooks."},
-            {"name": "account", "description": "This key, and what there is to choose from."},
-            {"name": "keys", "description": "The API keys of your tenant."},
-            {"name": "usage", "description": "What model calls cost, and what of the plan is used."},
-            {"name": "audit", "description": "Who changed what."},
-            {"name": "operators", "description": "Tenants, for those who run the installation."},
-            {"name": "health", "description": "For load balancers, and for Prometheus."},
-        ],
+        openapi_tags=TAGS,
     )  # fmt: skip
     app.include_router(health)
     app.include_router(metrics)
@@ -96,6 +97,12 @@ def create_app(container: Container | None = None) -> FastAPI:
     install_openapi(app, access)
     app.state.query_names = query_names(app)
     install_idempotency(app)
+    _surround(app, settings)
+    return app
+
+
+def _surround(app: FastAPI, settings: Settings) -> None:
+    """What is added last is passed first."""
     app.add_middleware(BodyLimit, idle_seconds=settings.body_idle_seconds)
     if settings.allowed_origins:
         app.add_middleware(
@@ -104,4 +111,3 @@ def create_app(container: Container | None = None) -> FastAPI:
         )  # fmt: skip
     app.add_middleware(RequestContext)
     app.add_middleware(SecurityHeaders)
-    return app

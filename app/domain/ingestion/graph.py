@@ -177,11 +177,9 @@ class GraphIndexer:
                 replaces=replaces,
                 companions=going_live(claim, facts, extraction, timer.stage_ms, used),
             )
-            # Its time goes into the row by the clock of the database.
-            with StageTimer().measure("merge"):
-                is_in_time = await within(limit, merge)
-            if not is_in_time:
-                raise self._timed_out(workspace.ref, limit)
+            with StageTimer().measure("merge"):  # the row gets its time by the database's clock
+                if not await within(limit, merge):
+                    raise self._timed_out(workspace.ref, limit)
             begun.confirm(booked)
         if begun.workspace.row.settings.get("merge_duplicates_above") is not None:
             async with self._ports.database.tenant(claim.tenant_id) as session:

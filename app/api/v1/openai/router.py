@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from app.api.connected import while_connected
 from app.api.deps import ContainerDep, ReaderCaller
 from app.api.idempotency import READS_ONLY
-from app.api.problems import validation_problem
+from app.api.problems import RequestTimeout, validation_problem
 from app.api.v1.openai.documentation import openai_problems
 from app.api.v1.openai.metadata import describe
 from app.api.v1.openai.parameters import UnsupportedParameter
@@ -66,7 +66,7 @@ async def read_openai_model(model: str, caller: ReaderCaller, container: Contain
     responses={
         200: STREAM,
         **openai_problems(
-            ModelNameUnknown, UnsupportedParameter, ChatModelMissing, AnswerTimedOut, *QUERY_ERRORS
+            ModelNameUnknown, UnsupportedParameter, ChatModelMissing, AnswerTimedOut, RequestTimeout, *QUERY_ERRORS
         ),
     },
 )  # fmt: skip
