@@ -20,12 +20,15 @@ _END: Final = PROMPTS["DEFAULT_COMPLETION_DELIMITER"]
 # Nothing in these fields that LightRAG would repair, and no name so long that it would be cut.
 _NAME: Final = r"[^<>|#\n]{1,120}"
 _TYPE: Final = r"[A-Za-z][\w \-]*"
+# A field that is blank is none, and a record without one of its fields is dropped.
+_WORDS: Final = r"[^<>|\n]*[^\s<>|][^<>|\n]*"
 _TEXT: Final = r"[^<>|\n]*[^\W\d_]{3}[^<>|\n]*"
 _REGULAR: Final = re.compile(
-    rf"entity{_DELIMITER}({_NAME}){_DELIMITER}{_TYPE}{_DELIMITER}{_TEXT}"
-    rf"|relation{_DELIMITER}({_NAME}){_DELIMITER}({_NAME}){_DELIMITER}[^<>|\n]*{_DELIMITER}{_TEXT}"
+    rf"entity{_DELIMITER}({_NAME}){_DELIMITER}({_TYPE}){_DELIMITER}{_TEXT}"
+    rf"|relation{_DELIMITER}({_NAME}){_DELIMITER}({_NAME}){_DELIMITER}{_WORDS}{_DELIMITER}{_TEXT}"
 )
-_RESERVED: Final = ("proto", "constructor")
+# Types that LightRAG drops.
+_RESERVED: Final = frozenset({"constructor", "prototype"})
 _CACHED_NAMES = 65_536
 
 
@@ -58,9 +61,13 @@ def regular_lines(answer: str) -> list[Line] | None:
         if not record or record == _END:
             continue
         found = _REGULAR.fullmatch(record)
-        if found is None or any(word in record for word in _RESERVED):
+        if found is None:
             return None
-        lines.append(Line(record, _told(tuple(_normal(name) for name in found.groups() if name is not None))))
+        entity, kind, source, target = found.groups()
+        if kind is not None and kind.replace(" ", "").lower() in _RESERVED:
+            return None
+        names = (_normal(entity),) if entity is not None else (_normal(source), _normal(target))
+        lines.append(Line(record, _told(names)))
     return lines
 
 
@@ -83,7 +90,7 @@ def wanted_part(answer: str, lines: Sequence[Line]) -> str:
 
 
 def _told(names: tuple[str, ...]) -> tuple[str, ...]:
-    is_dropped = not all(name.strip() for name in names) or (len(names) == 2 and names[0] == names[1])
+    is_dropped = not all(map(str.strip, names)) or (len(names) == 2 and names[0] == names[1])
     return () if is_dropped else names
 
 
