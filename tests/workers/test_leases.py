@@ -2,16 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
+from sqlalchemy import text
 
 from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.domain.ingestion.keepalive import kept_alive
+from app.domain.ingestion.lease_repository import RELEASE
 from app.domain.ingestion.leases import WorkspaceLeases, confirm
 from app.retrieval.contract import LeaseLost, WorkspaceBusy, WorkspaceRef
+from app.settings import Settings
 from tests.factories import Tenancy
+from tests.workers.uploads import Uploads
+
+PARK = "UPDATE index_states SET stage = 'waiting_for_workspace' WHERE version_id = :version_id AND engine = 'graph'"
 
 
 class Lost(Exception):
@@ -45,6 +51,37 @@ async def test_a_lease_is_free_again_after_an_error_inside(database: Database, r
             raise ZeroDivisionError
     async with leases.hold(ref, wait_seconds=0):
         pass
+
+
+async def test_who_parks_while_the_lease_is_given_back_is_called(
+    settings: Settings, uploads: Uploads, tenancy: Tenancy
+) -> None:
+    """The release has looked before the version was parked, and the version before the release was committed."""
+    upload = await uploads.add(
+        await tenancy.add_workspace(engines=("lazy", "graph")), "Ada.", engines=("lazy", "graph")
+    )
+    ref = WorkspaceRef(upload.tenant_id, upload.workspace_id, 0)
+    called: list[object] = []
+
+    async def publish(jobs: Sequence[object]) -> None:
+        called.extend(jobs)
+
+    database = Database(settings.database_url.get_secret_value(), pool_size=3, publish=publish)
+    try:
+        leases = WorkspaceLeases(database, 30)
+        lease = await leases.take(ref)
+        assert lease is not None
+        values = {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id, "owner": lease.owner}
+        async with database.tenant(ref.tenant_id) as session:
+            await session.execute(RELEASE, values)
+            async with database.tenant(ref.tenant_id) as other:
+                await other.execute(text(PARK), {"version_id": upload.version_id})
+            parked = asyncio.create_task(leases.wake_next(ref))
+            assert not (await asyncio.wait([parked], timeout=0.3))[0]
+        await parked
+        assert called == [upload.index_graph]
+    finally:
+        await database.close()
 
 
 async def test_a_holder_that_overslept_is_fenced(database: Database, ref: WorkspaceRef) -> None:
