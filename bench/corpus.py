@@ -105,12 +105,24 @@ def prepare(indexed: IndexedSet, documents: Sequence[SourceDocument]) -> list[Pr
     return [_prepare(indexed.workspace.ref, indexed.blob_id, source) for source in documents]
 
 
+async def add_rows(database: Database, indexed: IndexedSet, prepared: Sequence[Prepared]) -> None:
+    """What an upload leaves of documents, and that they are ready; for `write_documents` with `has_rows`."""
+    for start in range(0, len(prepared), _DOCUMENTS_PER_TRANSACTION):
+        async with database.tenant(indexed.workspace.ref.tenant_id) as session:
+            await _add_rows(session, indexed.workspace.ref, prepared[start : start + _DOCUMENTS_PER_TRANSACTION])
+
+
 async def write_documents(
-    database: Database, indexed: IndexedSet, prepared: Sequence[Prepared], *, per_transaction: int
+    database: Database,
+    indexed: IndexedSet,
+    prepared: Sequence[Prepared],
+    *,
+    per_transaction: int,
+    has_rows: bool = False,
 ) -> list[Document]:
     """Embed documents and write them with their index, so many in one transaction."""
     for start in range(0, len(prepared), per_transaction):
-        await _index(database, indexed, prepared[start : start + per_transaction])
+        await _index(database, indexed, prepared[start : start + per_transaction], has_rows=has_rows)
     return [item.document for item in prepared]
 
 
@@ -172,15 +184,14 @@ def _source_text(source: SourceDocument) -> SourceText:
     return SourceText(source.text, tuple(blocks), None, source.title)
 
 
-async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepared]) -> None:
+async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepared], *, has_rows: bool) -> None:
     workspace = indexed.workspace
     texts = [text for item in batch for text in item.texts]
     embedded = iter(zip(texts, await workspace.embedding.embed(texts, role="document"), strict=True))
     vectors, index = PassageVectors(workspace.vector_suffix), ConceptIndex()
     async with database.tenant(workspace.ref.tenant_id) as session:
-        await _add(session, *(item.document for item in batch))
-        await _add(session, *(item.version for item in batch))
-        await _add(session, *(row for item in batch for row in _readiness(workspace.ref, item)))
+        if not has_rows:
+            await _add_rows(session, workspace.ref, batch)
         for item in batch:
             version = StoredVersion(workspace.ref, item.document.id, item.version.id)
             rows = await insert_passages(session, version, item.source.title, item.drafts)
@@ -191,6 +202,12 @@ async def _index(database: Database, indexed: IndexedSet, batch: Sequence[Prepar
             await index.add(session, workspace.ref, item.source.title, rows)
             indexed.sources[item.document.id] = item.source
             indexed.texts.update({row.id: (item.source.title, row.text) for row in rows})
+
+
+async def _add_rows(session: TenantSession, ref: WorkspaceRef, batch: Sequence[Prepared]) -> None:
+    await _add(session, *(item.document for item in batch))
+    await _add(session, *(item.version for item in batch))
+    await _add(session, *(row for item in batch for row in _readiness(ref, item)))
 
 
 def _readiness(ref: WorkspaceRef, item: Prepared) -> tuple[DeclarativeBase, DeclarativeBase]:

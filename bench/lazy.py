@@ -30,7 +30,7 @@ from app.retrieval.contract import SearchRequest
 from app.retrieval.lazy.engine import LazySearch
 from app.retrieval.lazy.index import ConceptIndex
 from app.settings import DEVELOPMENT_SECRET
-from bench.corpus import IndexedSet, analyse, open_workspace, prepare, write_documents
+from bench.corpus import IndexedSet, add_rows, analyse, open_workspace, prepare, write_documents
 from bench.datasets import EvaluationSet, read_sets
 from bench.lazy_corpus import DOCUMENT_PASSAGES, BasePassage, NoisyVectors, RenamedCopies
 from bench.lazy_report import Answers, Cost, Indexing, Report, Sizes, render
@@ -63,10 +63,13 @@ class Bench:
         prepared = prepare(indexed, [self.copies.document(number) for number in numbers])
         await self.embedding.remember([text for item in prepared for text in item.texts])
         self.documents[indexed.workspace.ref.number] = passages // DOCUMENT_PASSAGES
+        await add_rows(self.database, indexed, prepared)
         server, started, spent = Group([self.postmaster]), time.perf_counter(), time.process_time()
         server.begin()
         halves = (prepared[half::2] for half in range(WRITERS))
-        await asyncio.gather(*(write_documents(self.database, indexed, half, per_transaction=1) for half in halves))
+        await asyncio.gather(
+            *(write_documents(self.database, indexed, half, per_transaction=1, has_rows=True) for half in halves)
+        )
         client_seconds, seconds = time.process_time() - spent, time.perf_counter() - started
         drafts = [draft for item in prepared for draft in item.drafts]
         characters = sum(len(draft.text) for draft in drafts)

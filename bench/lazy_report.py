@@ -118,7 +118,7 @@ def _indexing(report: Report) -> str:
         "server CPU ms",
         "passages/s on 2 cores",
     ]
-    text = "Two writers, a transaction a document; vectors of 512 numbers included. The last column is what the CPU time allows."
+    text = "Two writers, a transaction a document; vectors of 512 numbers included, rows of uploads not. The last column is what the CPU time allows."
     return (
         f"## Indexing\n\n{text}\n\n{_table(head, rows)}\nPeak memory of the client: {report.peak_megabytes:.0f} MB.\n"
     )
