@@ -23,7 +23,7 @@ from bench.sidebyside.product import DATABASE, Product
 PAGE = Path("docs/bench-storage.md")
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
 # Tables below this part of the text are summed up.
-LEAST_SHOWN = 0.05
+LEAST_SHOWN = 0.25
 
 # Partitions count as their table, long values that are kept out of line as the rows they belong to.
 SIZES = """
