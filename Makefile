@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev images images-run test test-age test-images chaos fuzz check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-scale-out bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes migrate lock clean
+.PHONY: help setup demo dev images images-run test test-age test-images chaos fuzz check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-scale-out bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes eval-theme-questions migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -121,6 +121,9 @@ eval-routing: setup ## measure how well `auto` picks modes into docs/routing.md;
 
 eval-themes: setup ## measure themes and their labels into docs/themes-evaluation.md (DATA=folder); fails below an NMI of .70 in English
 	@$(BIN)/python -m bench.themes --output docs/themes-evaluation.md $(if $(DATA),--data "$(DATA)")
+
+eval-theme-questions: setup ## measure how many articles of a subject each mode brings into docs/theme-questions.md (DATA=folder)
+	@$(BIN)/python -m bench.theme_questions --output docs/theme-questions.md $(if $(DATA),--data "$(DATA)")
 
 bench-query: setup ## ask for context beside LightRAG's own call, on the same tables (DATA= SIZES=100,200 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.query $(if $(DATA),--data "$(DATA)") $(if $(SIZES),--sizes $(SIZES)) \
