@@ -47,6 +47,7 @@ from app.domain.retention.service import Retention
 from app.domain.tenants.oidc import Issuer, TokenVerifier
 from app.domain.themes.browsing import ThemeBrowsing
 from app.domain.themes.refreshing import ThemeRefreshing
+from app.domain.themes.reports import ThemeReports
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.jobs import Job
 from app.parsing.service import FileParser
@@ -103,6 +104,9 @@ class Container:
 
     def theme_browsing(self) -> ThemeBrowsing:
         return ThemeBrowsing(self.queries(), self.themes)
+
+    def theme_reports(self) -> ThemeReports:
+        return ThemeReports(self.database, self.workspaces, self.themes)
 
     def entities(self) -> EntityService:
         return EntityService(self.database, self.workspaces, self.graph.entities)

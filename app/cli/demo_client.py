@@ -62,6 +62,18 @@ class DemoClient:
         )
         return answer
 
+    def refresh_themes(self, *, patience_seconds: float) -> None:
+        """Have the map of themes made, and wait until it is that of the documents as they are now."""
+        self._call("POST", f"{self._workspace}/themes/refresh", 202)
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            found = self._call("GET", f"{self._workspace}/themes", 200)
+            if found["map"] is not None and not found["map"]["is_stale"]:
+                return
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"there was no map of themes after {patience_seconds:.0f} s: {found['notices']}")
+            time.sleep(POLL_SECONDS)
+
     def entity_exists(self, name: str) -> bool:
         path = f"{self._workspace}/entities/{quote(name, safe='')}"
         found = self._http.get(path)

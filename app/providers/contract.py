@@ -27,6 +27,7 @@ class Purpose(StrEnum):
     SUMMARY = "summary"
     ANSWER = "answer"
     EXPAND = "expand"
+    REPORT = "report"
     CHECK = "check"
     EMBED_DOCUMENT = "embed_document"
     EMBED_QUERY = "embed_query"

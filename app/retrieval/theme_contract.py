@@ -51,8 +51,8 @@ class Notice:
 
 @dataclass(frozen=True)
 class ThemeConcept:
-    """A concept of a theme. `passages` counts those of the theme that hold it and may be used; `lift` is how much more
-    frequent it is there than in the corpus."""
+    """A concept of a theme. `passages` counts those of the theme that hold it and may be used; `lift` says how well it
+    tells the theme from the rest."""
 
     id: str
     label: str

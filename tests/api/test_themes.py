@@ -336,3 +336,39 @@ async def test_other_doors_ask_themes_too(
     assert {"themes", "baseline"} <= {entry["mode"] for entry in logged}
     limited = await ask(client, workspace_id, QUESTION, timeout_ms=60_000)
     assert (limited["missing_legs"], limited["context"]) == ([], (await ask(client, workspace_id, QUESTION))["context"])
+
+
+async def test_concepts_are_listed_by_how_central_they_are(
+    client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, documents: list[list[Any]],
+    themes: list[UUID], connect: Connect, stranger: httpx.AsyncClient,
+) -> None:  # fmt: skip
+    here = f"/v1/workspaces/{workspace_id}/concepts"
+    reader = await connect(tenancy, Role.READER)
+    found, cursor = [], None
+    while True:
+        page = (await reader.get(here, params={"limit": 7} | ({"cursor": cursor} if cursor else {}))).json()
+        found += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len({item["id"] for item in found}) == len(found) > 14
+    ranks = [item["pagerank"] for item in found]
+    assert ranks == sorted(ranks, reverse=True)
+    named = {item["label"]: item for item in found}
+    assert (named["Tideline Sensor"]["passages"], named["Tideline Sensor"]["theme_id"]) == (2, str(themes[1]))
+    for search, expected in (
+        ("tideline", "Tideline Sensor"),
+        ("Who is Captain Ada Moreau?", "Captain Ada Moreau"),
+        ("100%", None),
+    ):
+        labels = [item["label"] for item in (await client.get(here, params={"search": search})).json()["items"]]
+        assert (expected in labels) if expected else labels == []
+    await client.delete(documents[0][0]["links"]["self"])
+    left = {item["label"]: item for item in (await client.get(here, params={"limit": 200})).json()["items"]}
+    assert left["Tideline Sensor"]["passages"] == 1
+    assert "Porto" not in left
+    assert (await stranger.get(here)).status_code == 404
+    assert (await client.get(here, params={"cursor": "WyJ4IiwgInkiXQ"})).json()["code"] == "invalid_cursor"
+    empty = await tenancy.add_workspace()
+    answer = (await client.get(f"/v1/workspaces/{empty}/concepts")).json()
+    assert (answer["items"], answer["notices"][0]["code"]) == ([], "themes_not_built")

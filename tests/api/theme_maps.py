@@ -48,6 +48,7 @@ async def add_map(
             level, parent = (1, ids[0]) if leaf < 2 else (0, None)
             themes.append((ids[leaf + 1], level, 1, parent, leaf, leaf, passages, 0.8 - leaf / 10))
         everywhere = Counter(key for passages in held for _, row in passages for key in row.keys)
+        members: set[int] = set()
         for place, (theme_id, level, last, parent, first, until, passages, importance) in enumerate(themes):
             session.add(
                 Theme(
@@ -56,7 +57,12 @@ async def add_map(
                     documents=len({passage.document_id for passage, _ in passages}), importance=importance, **PARTS,
                 )
             )  # fmt: skip
-            session.add_all(_concepts(scope, theme_id, passages, everywhere, total))
+            concepts = _concepts(scope, theme_id, passages, everywhere, total)
+            # Those of leaves are members, each of one.
+            for concept in [found for found in concepts if place and found.key not in members]:
+                concept.weight, concept.degree, concept.pagerank = 1.0, concept.df, concept.df / 100
+                members.add(concept.key)
+            session.add_all(concepts)
         for leaf, passages in enumerate(held):
             for passage, row in passages:
                 session.add(

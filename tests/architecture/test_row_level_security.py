@@ -59,7 +59,7 @@ async def test_foreign_keys_between_tables_of_tenants_name_the_tenant(owner_data
 # Written by workers and engines only, or by the same statement that changes an audited row; what people say of an answer
 # names its author itself, and has to go with the query.
 UNAUDITED = {
-    "audit_events", "blobs", "chunks", "corpus_versions", "entity_names", "entity_splits", "entity_undo_records", "event_counters", "events", "idempotency_keys", "index_transitions", "lazy_versions", "live_versions", "mentions", "passages", "queries", "query_evidence", "query_feedback", "query_verdicts", "tenant_deletions", "tenant_months", "tenant_totals", "tenant_turns", "theme_concepts", "theme_maps", "theme_passages", "themes", "usage_events", "webhook_deliveries", "workspace_leases",
+    "audit_events", "blobs", "chunks", "corpus_versions", "entity_names", "entity_splits", "entity_undo_records", "event_counters", "events", "idempotency_keys", "index_transitions", "lazy_versions", "live_versions", "mentions", "passages", "queries", "query_evidence", "query_feedback", "query_verdicts", "tenant_deletions", "tenant_months", "tenant_totals", "tenant_turns", "theme_concepts", "theme_maps", "theme_passages", "theme_report_sources", "theme_reports", "themes", "usage_events", "webhook_deliveries", "workspace_leases",
 }  # fmt: skip
 
 AUDITED = "SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'audit' AND tgenabled = 'O'"

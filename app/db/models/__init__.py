@@ -21,6 +21,7 @@ from app.db.models.passage import Chunk, Mention, Passage
 from app.db.models.query import LoggedQuery, QueryEvidence, QueryFeedback, QueryVerdict
 from app.db.models.tenant import ApiKey, Tenant, TenantDeletion
 from app.db.models.theme import Theme, ThemeConcept, ThemeMap, ThemePassage
+from app.db.models.theme_report import ThemeReport, ThemeReportSource
 from app.db.models.usage import UsageEvent
 from app.db.models.workspace import CorpusVersion, Workspace, WorkspaceLease
 
@@ -65,6 +66,8 @@ __all__ = [
     "ThemeConcept",
     "ThemeMap",
     "ThemePassage",
+    "ThemeReport",
+    "ThemeReportSource",
     "UsageEvent",
     "Version",
     "Webhook",

@@ -105,6 +105,8 @@ class ThemeConcept(Base, TenantRow):
     rank: Mapped[int]
     weight: Mapped[float | None] = mapped_column(comment="1 / ln(1 + corpus_df); none where it is no member.")
     surface: Mapped[str | None] = mapped_column(comment="As most passages of the theme write it; none far down.")
+    degree: Mapped[int | None] = mapped_column(comment="Of a member: concepts that it is tied to in the whole graph.")
+    pagerank: Mapped[float | None] = mapped_column(comment="Of a member, in the whole graph.")
     label_rank: Mapped[int | None] = mapped_column(SmallInteger, comment="Its place in the label, if it has one.")
 
 

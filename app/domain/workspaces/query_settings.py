@@ -41,6 +41,8 @@ class QuerySettings(BaseModel):
         description="Of a question's coverage in the rank of a theme; the theme's importance has the rest.",
     )
 
+    theme_reports: bool = Field(default=False, description="Whether the chat model may be asked for reports of themes.")
+
     @property
     def routing(self) -> RoutingPolicy:
         return RoutingPolicy(self.auto_modes, self.auto_overrides, self.auto_cheap_only)

@@ -10,6 +10,7 @@ from app.errors import NotFound
 from app.retrieval.contract import EngineWorkspace, PassageEvidence, Source
 from app.retrieval.store.passages import load_evidence
 from app.retrieval.theme_contract import DEFAULT_THEMES, Notice, ThemeEvidence, ThemeMapState, ThemeRank
+from app.retrieval.themes.concept_store import ConceptPosition, ConceptSearch, RankedConcept, list_concepts
 from app.retrieval.themes.describing import describe, map_state, no_map, notices_of
 from app.retrieval.themes.levels import UsableTree, require_level
 from app.retrieval.themes.ranking import IMPORTANCE
@@ -17,14 +18,17 @@ from app.retrieval.themes.reading_store import (
     DocumentShare,
     Usable,
     count_leaves,
+    digest_content,
     load_documents,
     load_map_row,
     load_members,
     load_tree,
 )
 from app.retrieval.themes.tree import ThemeNode
+from app.text.concepts.extraction import query_concepts
 
 PASSAGES_SHOWN: Final = 10
+REPORTED_PASSAGES: Final = 12
 DOCUMENTS_SHOWN: Final = 20
 # Where a page of a list ends: importance and id of its last theme.
 Position = tuple[float, UUID]
@@ -61,6 +65,25 @@ class ThemeDetail:
     passages: tuple[PassageEvidence, ...]
     documents: tuple[DocumentShare, ...]
     map: ThemeMapState
+    content_hash: bytes
+
+
+@dataclass(frozen=True)
+class ConceptListing:
+    """Concepts by PageRank, and where the list goes on; without a map there are none, and `notices` say why."""
+
+    concepts: Sequence[RankedConcept]
+    following: ConceptPosition | None = None
+    notices: Sequence[Notice] = ()
+
+
+@dataclass(frozen=True)
+class ReportMaterial:
+    """What a report of a theme is made from; `content_hash` is a digest of all that its passages say now."""
+
+    theme: ThemeEvidence
+    passages: tuple[PassageEvidence, ...]
+    content_hash: bytes
 
 
 @dataclass(frozen=True)
@@ -106,10 +129,7 @@ class ThemeBrowser:
     async def get(self, workspace: EngineWorkspace, theme_id: UUID) -> ThemeDetail:
         """Raises ThemeNotFound."""
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
-            opened = await _open(session, workspace)
-            node = None if isinstance(opened, Notice) else opened.tree.tree.by_id.get(theme_id)
-            if isinstance(opened, Notice) or node is None or not opened.tree.passages(node):
-                raise ThemeNotFound.of(theme_id)
+            opened, node = await _find(session, workspace, theme_id)
             inside = [child for child in opened.tree.tree.children(node) if opened.tree.passages(child)]
             theme, *children = await opened.themes([node, *sorted(inside, key=_place)])
             leaves = {node.id: opened.tree.tree.leaves(node)}
@@ -120,6 +140,33 @@ class ThemeBrowser:
                 passages=tuple(await load_evidence(session, workspace.ref, ids, engine="lazy")),
                 documents=tuple(await load_documents(opened.usable, leaves[node.id], DOCUMENTS_SHOWN)),
                 map=map_state(opened.tree, workspace.corpus_version),
+                content_hash=await digest_content(opened.usable, leaves[node.id]),
+            )
+
+    async def concepts(
+        self, workspace: EngineWorkspace, *, search: str, after: ConceptPosition | None, limit: int
+    ) -> ConceptListing:
+        """The concepts of the graph that a trusted passage holds, the most central first; `search` blank: all."""
+        keys = tuple(concept.key for concept in query_concepts(search))
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
+            row = await load_map_row(session, workspace.ref)
+            if row is None or not row.is_ready or not row.levels:
+                return ConceptListing((), notices=(no_map(row),))
+            usable = Usable(session, workspace.ref, row.id, False, None)
+            found, following = await list_concepts(usable, ConceptSearch(search.strip(), keys), after, limit)
+            return ConceptListing(found, following)
+
+    async def material(self, workspace: EngineWorkspace, theme_id: UUID) -> ReportMaterial:
+        """Raises ThemeNotFound."""
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
+            opened, node = await _find(session, workspace, theme_id)
+            [theme] = await opened.themes([node])
+            leaves = {node.id: opened.tree.tree.leaves(node)}
+            ids = (await load_members(opened.usable, leaves, REPORTED_PASSAGES)).get(node.id, [])
+            return ReportMaterial(
+                theme=theme,
+                passages=tuple(await load_evidence(session, workspace.ref, ids, engine="lazy")),
+                content_hash=await digest_content(opened.usable, leaves[node.id]),
             )
 
 
@@ -131,6 +178,15 @@ async def _open(session: TenantSession, workspace: EngineWorkspace) -> _Opened |
     usable = Usable(session, workspace.ref, row.id, False, None)
     tree = UsableTree(row, await load_tree(session, workspace.ref, row.id), await count_leaves(usable))
     return _Opened(tree, usable)
+
+
+async def _find(session: TenantSession, workspace: EngineWorkspace, theme_id: UUID) -> tuple[_Opened, ThemeNode]:
+    """Raises ThemeNotFound."""
+    opened = await _open(session, workspace)
+    node = None if isinstance(opened, Notice) else opened.tree.tree.by_id.get(theme_id)
+    if isinstance(opened, Notice) or node is None or not opened.tree.passages(node):
+        raise ThemeNotFound.of(theme_id)
+    return opened, node
 
 
 def _place(node: ThemeNode) -> tuple[float, UUID]:

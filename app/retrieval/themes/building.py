@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.retrieval.lazy.centrality import pagerank_of
 from app.retrieval.lazy.selection import is_prominent, is_title
 from app.retrieval.themes.communities import Tree, find_paths, grow
 from app.retrieval.themes.graph import (
@@ -39,6 +40,8 @@ class DraftConcept:
     titles: int
     prominent: int
     weight: float | None
+    degree: int | None = None  # of a member, in the whole graph; so is the PageRank
+    pagerank: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def _draft(
     leaves: Ints,
     parameters: ThemeParameters,
 ) -> DraftMap:
-    drawing = _Drawing(mentions, vocabulary, chosen, leaves, parameters)
+    drawing = _Drawing(mentions, vocabulary, edges, chosen, leaves, parameters)
     themes = [
         drawing.theme(node.level, node.last_level, node.parent, node.first_leaf, node.last_leaf) for node in tree.nodes
     ]
@@ -123,8 +126,17 @@ class _Drawing:
     """Mentions ordered by the leaf of their passage, so that those of a theme stand together."""
 
     def __init__(
-        self, mentions: Mentions, vocabulary: Vocabulary, chosen: Ints, leaves: Ints, parameters: ThemeParameters
+        self,
+        mentions: Mentions,
+        vocabulary: Vocabulary,
+        edges: Edges,
+        chosen: Ints,
+        leaves: Ints,
+        parameters: ThemeParameters,
     ) -> None:
+        concepts = len(vocabulary.keys)
+        self._degrees = np.bincount(np.r_[edges.first, edges.second], minlength=concepts)
+        self._ranks = pagerank_of(concepts, edges.first, edges.second, edges.weights)
         self._parameters = parameters
         self._mentions = mentions
         self._vocabulary = vocabulary
@@ -178,6 +190,8 @@ class _Drawing:
                 titles=int(titles[place]),
                 prominent=int(prominent[place]),
                 weight=float(weights[place]) if first == last and is_own[place] else None,
+                degree=int(self._degrees[concepts[place]]) if first == last and is_own[place] else None,
+                pagerank=float(self._ranks[concepts[place]]) if first == last and is_own[place] else None,
             )
             for place in kept.tolist()
         ]

@@ -84,6 +84,15 @@ SELECT share.document_id, share.passages, document.title, document.filename
  ORDER BY share.passages DESC, share.document_id
 """
 
+_DIGEST = """
+WITH {trusted}
+SELECT sha256(string_agg(passage.content_hash, ''::bytea ORDER BY passage.content_hash)) AS digest
+  FROM unnest(CAST(:leaves AS uuid[])) asked (leaf_id)
+  JOIN theme_passages p ON p.tenant_id = :tenant_id AND p.map_id = :map_id AND p.theme_id = asked.leaf_id
+  JOIN trusted ON trusted.version_id = p.version_id
+  JOIN passages passage ON passage.tenant_id = :tenant_id AND passage.id = p.passage_id
+"""
+
 # One passage of each document before a second one of any.
 _MEMBERS = """
 WITH {trusted}, members AS (
@@ -221,6 +230,12 @@ async def load_documents(usable: Usable, leaves: Sequence[UUID], wanted: int) ->
     """The documents with most passages in these leaves."""
     rows = await usable.rows(_DOCUMENT_SHARES, leaves=list(leaves), wanted=wanted)
     return [DocumentShare(row.document_id, row.title, row.filename, row.passages) for row in rows]
+
+
+async def digest_content(usable: Usable, leaves: Sequence[UUID]) -> bytes:
+    """Of what the passages of these leaves say, whatever their order; equal as long as they say the same."""
+    [row] = await usable.rows(_DIGEST, leaves=list(leaves))
+    return bytes(row.digest or b"")
 
 
 async def load_members(usable: Usable, leaves: Mapping[UUID, Sequence[UUID]], wanted: int) -> dict[UUID, list[int]]:

@@ -125,6 +125,8 @@ def _concept_row(theme_id: UUID, rank: int, concept: DraftConcept) -> dict[str, 
         "lift": concept.lift,
         "rank": rank,
         "weight": concept.weight,
+        "degree": concept.degree,
+        "pagerank": concept.pagerank,
     }
 
 

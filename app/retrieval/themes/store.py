@@ -70,11 +70,13 @@ SELECT :tenant_id, :map_id, t.id, t.level, t.last_level, t.number, t.parent_id, 
 """)
 
 _ADD_CONCEPTS = text("""
-INSERT INTO theme_concepts (tenant_id, map_id, theme_id, key, kind, df, corpus_df, lift, rank, weight, surface, label_rank)
-SELECT :tenant_id, :map_id, c.theme_id, c.key, c.kind, c.df, c.corpus_df, c.lift, c.rank, c.weight, c.surface, c.label_rank
+INSERT INTO theme_concepts (tenant_id, map_id, theme_id, key, kind, df, corpus_df, lift, rank, weight, degree, pagerank,
+                            surface, label_rank)
+SELECT :tenant_id, :map_id, c.theme_id, c.key, c.kind, c.df, c.corpus_df, c.lift, c.rank, c.weight, c.degree, c.pagerank,
+       c.surface, c.label_rank
   FROM jsonb_to_recordset(CAST(:rows AS jsonb))
        AS c (theme_id uuid, key bigint, kind smallint, df int, corpus_df int, lift float, rank int, weight float,
-             surface text, label_rank smallint)
+             degree int, pagerank float, surface text, label_rank smallint)
 """)
 
 _ADD_PASSAGES = text("""

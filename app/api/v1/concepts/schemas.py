@@ -1,11 +1,13 @@
 """What the concept graph looks like over HTTP."""
 
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.v1.documents.schemas import DOCUMENT_ID
+from app.api.v1.themes.schemas import THEME_ID, NoticeRead
+from app.retrieval.themes.concept_store import RankedConcept
 
 
 class ConceptNodeRead(BaseModel):
@@ -43,6 +45,53 @@ class SeedPassage(BaseModel):
     document_id: UUID
     title: str
     score: float
+
+
+class RankedConceptRead(BaseModel):
+    """A concept of the graph that themes are made from."""
+
+    id: str
+    label: str
+    kind: str = Field(description="`name` or `word`.")
+    passages: int = Field(description="Passages that hold it and may be used now; at most 5,000 are counted.")
+    degree: int = Field(description="Concepts that it is tied to in the whole graph, when the map of themes was made.")
+    pagerank: float = Field(description="How central it was in that graph; the sum over all concepts is 1.")
+    theme_id: UUID = Field(description="The finest theme that it belongs to.")
+
+    @classmethod
+    def of(cls, concept: RankedConcept) -> Self:
+        plain = {name: getattr(concept, name) for name in cls.model_fields if name != "id"}
+        return cls.model_validate({**plain, "id": str(concept.key)})
+
+
+class ConceptPage(BaseModel):
+    """Part of the concepts, the most central first. `next_cursor` is null on the last page."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {
+                            "id": "-5512",
+                            "label": "Press 4",
+                            "kind": "name",
+                            "passages": 6,
+                            "degree": 14,
+                            "pagerank": 0.0041,
+                            "theme_id": THEME_ID,
+                        }
+                    ],
+                    "next_cursor": None,
+                    "notices": [],
+                }
+            ]
+        }
+    )
+
+    items: list[RankedConceptRead]
+    next_cursor: str | None = Field(description="Send it as `cursor`, with the same `search`, to get the next page.")
+    notices: list[NoticeRead] = Field(description="Why there are none, where there is no map of themes.")
 
 
 class ConceptSeedRead(BaseModel):

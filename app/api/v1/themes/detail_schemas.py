@@ -1,5 +1,6 @@
 """What lists of themes and single ones look like over HTTP."""
 
+from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
@@ -8,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.v1.documents.schemas import DOCUMENT_ID
 from app.api.v1.queries.evidence import Citation
 from app.api.v1.themes.schemas import THEME_EXAMPLE, THEME_MAP_EXAMPLE, NoticeRead, ThemeMapRead, ThemeRead
+from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
+from app.domain.themes.reports import WrittenReport
 from app.retrieval.themes.browsing import ThemeDetail, ThemeListing
 
 _PAGE: dict[str, Any] = {
@@ -17,6 +20,16 @@ _PAGE: dict[str, Any] = {
     "level": 0,
     "map": THEME_MAP_EXAMPLE,
     "notices": [],
+}
+
+
+_REPORT: dict[str, Any] = {
+    "title": "Seals of press 4",
+    "summary": "The seals of press 4 are made by Kestrel Polymers and replaced every 2,000 hours.",
+    "model": "my-chat",
+    "is_extractive": False,
+    "created_at": "2026-12-01T09:10:00Z",
+    "is_cached": False,
 }
 
 
@@ -42,6 +55,22 @@ class ThemePage(BaseModel):
         )
 
 
+class ThemesRefreshing(BaseModel):
+    """A map that will be made. When it is there, the `map` of the list is another one and not stale."""
+
+    class Links(BaseModel):
+        themes: str
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"workspace_id": WORKSPACE_ID, "links": {"themes": f"/v1/workspaces/{WORKSPACE_ID}/themes"}}]
+        }
+    )
+
+    workspace_id: UUID
+    links: Links
+
+
 class ThemeDocumentRead(BaseModel):
     """A document that speaks of the theme."""
 
@@ -51,6 +80,19 @@ class ThemeDocumentRead(BaseModel):
     title: str
     filename: str
     passages: int = Field(description="Of the theme, in this document.")
+
+
+class ThemeReportRead(BaseModel):
+    """What the workspace's chat model wrote of the theme, from what its passages say now."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_extra={"examples": [_REPORT]})
+
+    title: str
+    summary: str
+    model: str
+    is_extractive: bool = Field(description="Sentences of the passages, quoted by rules: the model is the offline one.")
+    created_at: datetime
+    is_cached: bool = Field(description="It was there already, so no model was asked.")
 
 
 class ThemePassageRead(Citation):
@@ -78,6 +120,7 @@ class ThemeDetailRead(BaseModel):
                         }
                     ],
                     "map": THEME_MAP_EXAMPLE,
+                    "report": None,
                 }
             ]
         }
@@ -88,9 +131,10 @@ class ThemeDetailRead(BaseModel):
     passages: list[ThemePassageRead]
     documents: list[ThemeDocumentRead] = Field(description="At most 20, those with most passages of the theme first.")
     map: ThemeMapRead
+    report: ThemeReportRead | None = Field(description="Null where none is there of what the theme's passages say now.")
 
     @classmethod
-    def of(cls, found: ThemeDetail, workspace_id: WorkspaceId) -> Self:
+    def of(cls, found: ThemeDetail, report: WrittenReport | None, workspace_id: WorkspaceId) -> Self:
         passages = []
         for number, passage in enumerate(found.passages, start=1):
             cited = Citation.of(number, passage, workspace_id)
@@ -101,4 +145,5 @@ class ThemeDetailRead(BaseModel):
             passages=passages,
             documents=[ThemeDocumentRead.model_validate(document) for document in found.documents],
             map=ThemeMapRead.model_validate(found.map),
+            report=None if report is None else ThemeReportRead.model_validate(report),
         )

@@ -5,13 +5,17 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
+from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
 from app.api.problems import problems
-from app.api.v1.themes.detail_schemas import ThemeDetailRead, ThemePage
+from app.api.v1.themes.detail_schemas import ThemeDetailRead, ThemePage, ThemeReportRead, ThemesRefreshing
 from app.api.v1.themes.schemas import MAX_LEVEL
+from app.domain.limits.errors import QuotaExceeded
+from app.domain.queries.errors import ChatModelMissing
 from app.domain.themes.browsing import ThemeBrowsing
+from app.domain.themes.reports import ThemeChanged, ThemeReportsOff
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
+from app.providers.contract import ModelCutOff, ModelNonsense, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.themes.browsing import Position, ThemeNotFound
 from app.retrieval.themes.levels import ThemeLevelUnknown
 
@@ -45,14 +49,44 @@ async def list_themes(
     return ThemePage.of(found, workspace_id, following)
 
 
+@router.post("/refresh", status_code=202, summary="Have the map of themes made anew", responses=problems(*READ))
+async def refresh_themes(workspace_id: WorkspaceDep, caller: EditorCaller, container: ContainerDep) -> ThemesRefreshing:
+    """In the background, whatever has changed; by itself it happens when enough of the workspace has. The map that is there
+    answers until the new one is ready."""
+    await container.queries().open(caller.tenant_id, workspace_id)
+    await container.theme_refreshing().ask(caller.tenant_id, workspace_id)
+    return ThemesRefreshing(
+        workspace_id=workspace_id, links=ThemesRefreshing.Links(themes=f"/v1/workspaces/{workspace_id}/themes")
+    )
+
+
 @router.get("/{theme_id}", summary="Read a theme", responses=problems(*READ, ThemeNotFound))
 async def read_theme(
     workspace_id: WorkspaceDep, theme_id: UUID, caller: ReaderCaller, container: ContainerDep
 ) -> ThemeDetailRead:
     """With the themes that it is made of, passages that stand for it, and the documents with most of them. Its id lasts
     over later maps as long as its passages are mostly the same."""
-    found = await _browsing(container).get((caller.tenant_id, workspace_id), theme_id)
-    return ThemeDetailRead.of(found, workspace_id)
+    place = (caller.tenant_id, workspace_id)
+    found = await _browsing(container).get(place, theme_id)
+    report = await container.theme_reports().find(place, found.content_hash)
+    return ThemeDetailRead.of(found, report, workspace_id)
+
+
+@router.post(
+    "/{theme_id}/report",
+    summary="Have a report of a theme written",
+    responses=problems(
+        *READ, ThemeNotFound, ThemeReportsOff, ThemeChanged, ChatModelMissing, QuotaExceeded, ModelRejected, ModelRefused,
+        ModelCutOff, ModelNonsense, ModelUnavailable,
+    ),
+)  # fmt: skip
+async def write_report(
+    workspace_id: WorkspaceDep, theme_id: UUID, caller: EditorCaller, container: ContainerDep
+) -> ThemeReportRead:
+    """By one call of the workspace's chat model, if the workspace wants reports (`theme_reports`) and none of what the theme's
+    passages say now is there. The offline model quotes sentences, and says so."""
+    found = await container.theme_reports().write((caller.tenant_id, workspace_id), theme_id)
+    return ThemeReportRead.model_validate(found)
 
 
 def _browsing(container: ContainerDep) -> ThemeBrowsing:

@@ -54,7 +54,7 @@ class ThemeConceptRead(BaseModel):
     label: str
     kind: Literal["name", "number", "word"]
     passages: int = Field(description="Passages of the theme that hold it.")
-    lift: float = Field(description="How much more frequent it is in the theme than in the corpus.")
+    lift: float = Field(description="How well it tells the theme from the rest, as of when the map was made.")
     in_question: bool
 
 
