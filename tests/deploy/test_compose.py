@@ -25,6 +25,19 @@ COMMAND_LINE_VARIABLES = {
     "TRELLIS_ENGINE_PASSWORD",
 }
 
+# What the file itself says, for it makes the parts that these name.
+MADE_HERE = {
+    "TRELLIS_ENVIRONMENT",
+    "TRELLIS_DATABASE_URL",
+    "TRELLIS_ENGINE_DATABASE_URL",
+    "TRELLIS_OWNER_DATABASE_URL",
+    "TRELLIS_REDIS_URL",
+    "TRELLIS_WORKER_METRICS_HOST",
+    "TRELLIS_WORKER_METRICS_PORT",
+}
+# What opens its routes.
+OF_THE_API = {"TRELLIS_METRICS_TOKEN", "TRELLIS_OPERATOR_SECRET", "TRELLIS_TRUSTED_PROXIES"}
+
 
 def compose() -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -99,6 +112,14 @@ def test_every_variable_of_a_service_is_a_setting() -> None:
         if name.startswith("TRELLIS_")
     }
     assert given <= known
+
+
+def test_every_setting_reaches_every_process_of_ours() -> None:
+    values = {f"TRELLIS_{name.upper()}": "given" for name in Settings.model_fields}
+    for service in read_services(SECRETS | values):
+        if service.image.startswith("trellis:"):
+            arrived = {name for name, value in service.environment.items() if value == "given"}
+            assert values.keys() - arrived <= MADE_HERE | (set() if service.name == "api" else OF_THE_API), service.name
 
 
 def test_no_password_is_written_into_the_compose_file() -> None:
