@@ -171,3 +171,19 @@ async def test_auto_counts_on_a_graph_that_may_be_answered_from_only(
     assert (routing["features"]["documents"], routing["features"]["graph_ready"]) == ({"lazy": 1}, False)
     routing = (await ask(client, workspace_id, "auto", include_partial=True))["routing"]
     assert routing["features"]["graph_ready"]
+
+
+async def test_a_retry_moves_the_corpus_version(
+    client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, index: Index
+) -> None:
+    """What was answered from in part is not until it is ready; counts and caches go by the version."""
+    document = await upload_text(client, workspace_id, FIRST)
+    await index(tenancy, document)
+    await set_state(tenancy, document, "graph", state="partial")
+
+    async def version() -> int:
+        return int((await ask(client, workspace_id, "baseline"))["details"]["cache"]["corpus_version"])
+
+    before = await version()
+    assert (await client.post(f"{document['links']['self']}/retry")).status_code in (200, 202)
+    assert await version() > before
