@@ -17,7 +17,8 @@ async def test_an_index_finds_the_other_end(corpus: Corpus, owner_database: Data
     ref = corpus.workspace.ref
     ids = (f"'{ref.workspace_id}'::uuid", f"'{ref.tenant_id}'::uuid")
     values = (*ids, "ARRAY['ready']", "ARRAY[md5('End 5')]", "NULL")
-    asked = _MENTIONS_AS_END
+    # Without the versions that are trusted: of a tenant with a single one the planner begins there.
+    asked = "SELECT m.id FROM mentions m " + _MENTIONS_AS_END[_MENTIONS_AS_END.index(" WHERE m.tenant_id") :]
     for number, value in enumerate(values, 1):
         asked = asked.replace(f"${number}", value)
     async with owner_database.system() as session:
