@@ -1,17 +1,19 @@
 """What a query took, and what it leaves out when its time is over."""
 
+import asyncio
 import json
 from typing import Any
 
 import httpx
 import pytest
 
+from app.bootstrap import Container
 from app.db.base import WorkspaceId
 from app.db.session import Database
 from app.metrics import exposition
 from app.settings import Settings
 from tests.api.conftest import Index
-from tests.api.documents import upload_text
+from tests.api.documents import until, upload_text
 from tests.factories import Tenancy, register_stub
 from tests.fakes.stub_process import StubServer
 
@@ -94,3 +96,19 @@ async def test_statements_are_told_and_counted(client: httpx.AsyncClient, url: s
     assert series("trellis_query_stage_seconds_count", mode="baseline", stage="vectors") >= 1
     assert series("trellis_query_model_calls_total", mode="baseline", kind="embedding") >= 1
     assert series("trellis_query_tokens_total", mode="baseline", direction="in") > 0
+
+
+@pytest.mark.parametrize("mode", ["lazy", "mix"])
+async def test_no_connection_is_held_while_a_model_is_asked(
+    client: httpx.AsyncClient, url: str, stub_llm: StubServer, container: Container, mode: str
+) -> None:
+    stub_llm.set_faults({"kind": "embed", "name": "held", "delay_ms": 60_000})
+    asking = asyncio.create_task(ask(client, url, mode=mode, expand="cooccurrence"))
+
+    async def is_asked() -> bool:
+        return bool((await asyncio.to_thread(stub_llm.stats))["in_flight"].get("embed"))
+
+    await until(is_asked)
+    assert container.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+    await asyncio.to_thread(stub_llm.clear_faults, "held")
+    assert (await asking)["citations"]
