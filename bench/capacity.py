@@ -76,10 +76,15 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, default=1000)
     parser.add_argument("--passages", type=int, default=10_000_000, help="of each tenant")
     arguments = parser.parse_args()
-    groups, passages, text_bytes = asyncio.run(measure(arguments.url.replace("postgresql+asyncpg://", "postgresql://")))
+    report(arguments.url, arguments.tenants * arguments.passages)
+
+
+def report(url: str, wanted: int) -> None:
+    """Print what the database of `url` holds for a passage, and what that is for `wanted` passages."""
+    groups, passages, text_bytes = asyncio.run(measure(url))
     if passages <= 0:
         raise SystemExit("this database holds no passages")
-    scale = arguments.tenants * arguments.passages / passages
+    scale = wanted / passages
     print(f"{passages:,} passages of {text_bytes / passages:.0f} bytes of text")
     print("| what | bytes a passage | of these indexes | rows a passage | all tenants: rows | all tenants: TB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
