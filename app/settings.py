@@ -171,7 +171,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _refuse_secrets_in_the_endpoint(self) -> Self:
-        if self.traces_endpoint is None:
+        if not self.traces_endpoint:
             return self
         url = urlsplit(self.traces_endpoint)
         if url.scheme not in ("http", "https") or not url.hostname or url.username or url.query:

@@ -70,7 +70,7 @@ def start_tracing(process: str, endpoint: str | None, headers: str, sample_ratio
     every process.
     """
     global _tracer
-    if endpoint is not None and _tracer is None:
+    if endpoint and _tracer is None:
         _tracer = importlib.import_module("app.tracing.export").open_tracer(process, endpoint, headers, sample_ratio)
 
 

@@ -19,6 +19,7 @@ from app.db.traced import describe
 from app.domain.tenants.records import Role
 from app.domain.tenants.service import TenantService
 from app.settings import Settings
+from app.tracing import carrier, note_past, span, start_tracing, stop_tracing
 from tests.architecture.sources import ROOT
 from tests.factories import Tenancy, register_stub
 from tests.fakes.collector import Collector, KeptSpan, open_collector
@@ -214,6 +215,37 @@ def test_the_framework_sends_no_spans_of_its_own(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env=environment)
+
+
+async def test_work_for_others_begins_a_trace_of_its_own_that_points_to_the_message() -> None:
+    async with open_collector() as collector:
+        start_tracing("test", collector.endpoint, "", 1.0)
+        try:
+            with span("first"):
+                sent = carrier()
+            with pytest.raises(KeyError), span("second", {"trellis.job": "x"}, link=sent):
+                raise KeyError("secret words")
+            with pytest.raises(ValueError, match="spans do not say"), span("third", {"query": "secret words"}):
+                pass
+        finally:
+            await asyncio.to_thread(stop_tracing)
+    first, second = sorted(collector.spans, key=lambda each: each.name)
+    assert (second.parent_id, second.links) == ("", (first.trace_id,))
+    assert second.trace_id != first.trace_id
+    assert second.attributes == {"trellis.job": "x", "error.type": "builtins.KeyError"}
+    assert b"secret words" not in collector.raw
+
+
+async def test_a_share_of_none_is_none_whatever_the_caller_wants() -> None:
+    wanted = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+    async with open_collector() as collector:
+        start_tracing("test", collector.endpoint, "", 0.0)
+        try:
+            with span("first", parent=wanted):
+                note_past("second", {}, 0.1)
+        finally:
+            await asyncio.to_thread(stop_tracing)
+    assert collector.spans == []
 
 
 @pytest.mark.parametrize(
