@@ -11,4 +11,5 @@ def parameters_of(settings: Settings) -> ThemeParameters:
         size_weight=settings.themes_size_weight,
         distinctiveness_weight=settings.themes_distinctiveness_weight,
         density_weight=settings.themes_density_weight,
+        formula=settings.themes_formula,
     )

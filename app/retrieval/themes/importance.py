@@ -46,13 +46,15 @@ def weigh(
         + parameters.distinctiveness_weight * distinctiveness
         + parameters.density_weight * density
     )
+    # The product over its largest value in this map, so that it too is from 0 to 1.
+    multiplied = size * distinctiveness * (0.5 + 0.5 * entropy)
     return Importance(
         size=size,
         distinctiveness=distinctiveness,
         coverage=coverage,
         entropy=entropy,
         density=density,
-        importance=weighted / weights if weights else 0.0,
+        importance=multiplied if parameters.formula == "product" else weighted / weights if weights else 0.0,
         product=log1p(passages) * distinctiveness * (0.5 + 0.5 * entropy),
     )
 

@@ -1,7 +1,7 @@
 """What decides a map of themes. Two builds over the same passages with the same parameters give the same map."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class ThemeParameters:
     size_weight: float = 0.3
     distinctiveness_weight: float = 0.4
     density_weight: float = 0.3
+    formula: Literal["weighted", "product"] = "weighted"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -107,6 +107,11 @@ def test_importance_is_the_weighted_mean_that_is_documented() -> None:
     assert found.density == pytest.approx(0.625)
     assert found.importance == pytest.approx(0.3 + 0.4 * 0.5 + 0.3 * 0.625)
     assert found.product == pytest.approx(np.log(4) * 0.5)
+    product = weigh(
+        passages=3, of_passages=3, own_mentions=5, touched_mentions=10, different=8, own_df=np.array([2, 2]),
+        parameters=ThemeParameters(formula="product"),
+    )  # fmt: skip
+    assert product.importance == pytest.approx(0.5)
 
 
 def concept(key: int, *, df: int = 5, kind: int = 0, titles: int = 0) -> DraftConcept:
