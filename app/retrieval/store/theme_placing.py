@@ -21,24 +21,29 @@ READY_MAP: Final = """
 
 def placing(passages: str) -> str:
     """An INSERT of the passages of `passages` (a FROM item with tenant_id, id, version_id, document_id) into the leaf that
-    their concepts weigh most in, as `app.retrieval.themes.placement` has it; none where there is no map."""
+    their concepts weigh most in, as `app.retrieval.themes.placement` has it; none where there is no map. Looked up row by row,
+    for a plan that is kept for any tenant would begin with all that a large one has."""
     return f"""
   INSERT INTO theme_passages (tenant_id, map_id, passage_id, theme_id, version_id, document_id, weight, is_placed)
   SELECT DISTINCT ON (found.passage_id) found.tenant_id, found.map_id, found.passage_id, found.theme_id,
          found.version_id, found.document_id, found.weight, true
     FROM (
       SELECT ready.tenant_id, ready.id AS map_id, p.id AS passage_id, c.theme_id, p.version_id, p.document_id,
-             sum(c.weight) AS weight, min(leaf.first_leaf) AS leaf
+             sum(c.weight) AS weight
         FROM ({READY_MAP}) ready
        CROSS JOIN LATERAL (SELECT * FROM {passages} OFFSET 0) p
-        JOIN lazy_passages l ON l.workspace = :workspace AND l.passage_id = p.id
+       CROSS JOIN LATERAL (
+         SELECT l.keys FROM lazy_passages l WHERE l.workspace = :workspace AND l.passage_id = p.id OFFSET 0
+       ) l
        CROSS JOIN LATERAL unnest(l.keys) AS held (key)
-        JOIN theme_concepts c ON c.tenant_id = ready.tenant_id AND c.map_id = ready.id AND c.key = held.key
-                             AND c.weight IS NOT NULL
-        JOIN themes leaf ON leaf.tenant_id = ready.tenant_id AND leaf.map_id = ready.id AND leaf.id = c.theme_id
+       CROSS JOIN LATERAL (
+         SELECT c.theme_id, c.weight FROM theme_concepts c
+          WHERE c.tenant_id = ready.tenant_id AND c.map_id = ready.id AND c.key = held.key AND c.weight IS NOT NULL
+         OFFSET 0
+       ) c
        GROUP BY ready.tenant_id, ready.id, p.id, c.theme_id, p.version_id, p.document_id
     ) found
-   ORDER BY found.passage_id, found.weight DESC, found.leaf
+   ORDER BY found.passage_id, found.weight DESC, found.theme_id
   ON CONFLICT DO NOTHING"""  # noqa: S608 - put together from constants of ours
 
 
@@ -52,7 +57,7 @@ ready AS ({READY_MAP}
 ), unheard AS (
   DELETE FROM theme_concepts c USING ready, (SELECT DISTINCT unnest(keys) AS key FROM gone) g
    WHERE c.tenant_id = ready.tenant_id AND c.map_id = ready.id AND c.key = g.key
-     AND NOT EXISTS (SELECT 1 FROM concept_postings p
-                      WHERE p.workspace = :workspace AND p.key = g.key
-                        AND p.passage_id NOT IN (SELECT passage_id FROM gone))
+     AND (SELECT p.passage_id FROM concept_postings p
+           WHERE p.workspace = :workspace AND p.key = c.key AND p.passage_id NOT IN (SELECT passage_id FROM gone)
+           LIMIT 1) IS NULL
 )"""  # noqa: S608
