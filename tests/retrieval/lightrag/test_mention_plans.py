@@ -1,5 +1,6 @@
 """Mentions are found by the name at their other end without reading those of the whole workspace."""
 
+import pytest
 from sqlalchemy import text
 
 from app.db.session import Database
@@ -12,6 +13,7 @@ SELECT :tenant, :workspace, :version, 0, 'Name ' || n, 'End ' || n, 'said', 'wor
 """
 
 
+@pytest.mark.usefixtures("pool")  # it makes the tables that the corpus writes to
 async def test_an_index_finds_the_other_end(corpus: Corpus, owner_database: Database) -> None:
     version = await corpus.add("Some text.")
     ref = corpus.workspace.ref
