@@ -1,6 +1,9 @@
 """The manifests follow Kubernetes' schemas, name only what the code has, and give no pod more than it needs."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -16,14 +19,16 @@ from workers.schedule import SWEEP_QUEUE
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 # What Kubernetes itself has no schema for.
-OTHERS = {"Kustomization"}
+OTHERS = {"Kustomization", "Component"}
 # Read by libraries, not by Trellis: the store of originals, and Redis' own.
 FOREIGN = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "REDIS_PASSWORD", "REDISCLI_AUTH"}
 VERSION = "1.34"
+# Each is applied by itself: a release, its migration before it, and the operator's commands.
+APPLIED = [FOLDER, FOLDER / "migrate", FOLDER / "operator"]
 
 
 def documents() -> Iterator[dict[str, Any]]:
-    for file in sorted(FOLDER.glob("*.yaml")):
+    for file in sorted(FOLDER.rglob("*.yaml")):
         yield from (document for document in yaml.safe_load_all(file.read_text()) if document)
 
 
@@ -45,18 +50,39 @@ def ours() -> dict[str, dict[str, Any]]:
     return {name: item for name, item in containers().items() if item["image"].startswith("trellis:")}
 
 
-@pytest.mark.parametrize("file", sorted(file.name for file in FOLDER.glob("*.yaml")))
+@pytest.mark.parametrize("file", sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.yaml")))
 def test_manifests_follow_the_schema(file: str) -> None:
     for document in yaml.safe_load_all((FOLDER / file).read_text()):
         if document["kind"] not in OTHERS:
             kubernetes_validate.validate(document, VERSION, strict=True)
 
 
-def test_all_but_the_migration_is_applied_together() -> None:
-    applied = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"]
-    there = {file.name for file in FOLDER.glob("*.yaml")}
-    assert there - set(applied) == {"kustomization.yaml", "migrate.yaml"}
-    assert set(applied) <= there
+def applied_by(folder: Path) -> list[Path]:
+    """What `kubectl apply -k` of a folder applies."""
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    assert [(folder / name).resolve() for name in kustomization["components"]] == [FOLDER / "images"], folder
+    return [folder / name for name in kustomization["resources"]]
+
+
+def test_every_manifest_is_applied_in_one_way_that_knows_the_images() -> None:
+    applied = [path for folder in APPLIED for path in applied_by(folder)]
+    assert sorted(applied) == sorted(path for path in FOLDER.rglob("*.yaml") if path.name != "kustomization.yaml")
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.parametrize("part", [folder.relative_to(FOLDER) for folder in APPLIED], ids=str)
+def test_an_image_that_is_named_in_the_one_place_is_run_everywhere(part: Path, tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "copy")
+    images = tmp_path / "copy" / "images" / "kustomization.yaml"
+    images.write_text(
+        images.read_text().replace("newName: ", "newName: registry.example.com/").replace("0.1.0", "0.2.0")
+    )
+    answer = subprocess.run(["kubectl", "kustomize", tmp_path / "copy" / part], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    made = [item for item in yaml.safe_load_all(answer.stdout) if item["kind"] in ("Deployment", "Job")]
+    run = {container["image"] for item in made for container in item["spec"]["template"]["spec"]["containers"]}
+    assert "registry.example.com/trellis:0.2.0" in run
+    assert run <= {"registry.example.com/trellis:0.2.0", "registry.example.com/trellis-redis:8"}
 
 
 def test_every_variable_is_a_setting_and_every_secret_a_reference() -> None:
@@ -70,9 +96,9 @@ def test_every_variable_is_a_setting_and_every_secret_a_reference() -> None:
     assert config["data"].keys() <= known - {f"TRELLIS_{name.upper()}" for name in secret}
 
 
-def test_every_process_but_the_migration_is_kept_from_the_owner() -> None:
+def test_every_process_that_serves_is_kept_from_the_owner() -> None:
     with_owner = [name for name, item in ours().items() if "OWNER" in str(item.get("env"))]
-    assert with_owner == ["migrate"]
+    assert sorted(with_owner) == ["migrate", "operator"]
 
 
 def test_every_queue_has_one_pool() -> None:
