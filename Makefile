@@ -122,8 +122,9 @@ eval-routing: setup ## measure how well `auto` picks modes into docs/routing.md;
 eval-themes: setup ## measure themes and their labels into docs/themes-evaluation.md (DATA=folder); fails below an NMI of .70 in English
 	@$(BIN)/python -m bench.themes --output docs/themes-evaluation.md $(if $(DATA),--data "$(DATA)")
 
-eval-theme-questions: setup ## measure how many articles of a subject each mode brings into docs/theme-questions.md (DATA=folder)
-	@$(BIN)/python -m bench.theme_questions --output docs/theme-questions.md $(if $(DATA),--data "$(DATA)")
+eval-theme-questions: setup ## measure how many articles of a subject each mode brings into docs/theme-questions.md (DATA=folder LANGUAGES=en,zh)
+	@$(BIN)/python -m bench.theme_questions --output docs/theme-questions.md $(if $(DATA),--data "$(DATA)") \
+		$(if $(LANGUAGES),--languages "$(LANGUAGES)")
 
 bench-query: setup ## ask for context beside LightRAG's own call, on the same tables (DATA= SIZES=100,200 WRITE=1)
 	@$(BIN)/python -m bench.sidebyside.query $(if $(DATA),--data "$(DATA)") $(if $(SIZES),--sizes $(SIZES)) \

@@ -119,7 +119,8 @@ def _render(scores: Sequence[Scores], seconds: float) -> str:
     lines = [
         "# Questions about subjects",
         "",
-        "Written by `make eval-theme-questions`, which asks the questions of `tests/data/themes/questions.jsonl`.",
+        f"Written by `make eval-theme-questions LANGUAGES={','.join(found.language for found in scores)}`, which asks the"
+        " questions of `tests/data/themes/questions.jsonl`.",
         "",
         f"Articles of a subject among the documents of the first {PASSAGES} passages, in per cent of those there are; mean over"
         f" {scores[0].questions} questions a language. XQuAD's 48 articles without titles, offline models.",
