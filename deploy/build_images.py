@@ -34,28 +34,35 @@ class Image:
     name: str
     dockerfile: str
     context: str = "."
+    profile: str | None = None
 
 
 IMAGES = (
     Image("localhost/trellis-redis:8", "deploy/redis/Dockerfile", "deploy/redis"),
     Image("localhost/trellis-postgres:17", "deploy/postgres/Dockerfile", "deploy/postgres"),
     Image("localhost/trellis:0.1.0", "deploy/Dockerfile"),
+    Image("localhost/trellis-prometheus:2", "deploy/prometheus/Dockerfile", "deploy/prometheus", "prometheus"),
 )
 
 
-def build(engine: Engine, base: str | None, *, fresh: bool) -> None:
-    """All images; prints how long each took and how large it is."""
+def build(engine: Engine, base: str | None, profiles: frozenset[str], *, fresh: bool) -> None:
+    """All images that these profiles need; prints how long each took and how large it is."""
     if base is None:
         make_base(engine, fresh=fresh)
     with _fetching_configuration() as (options, private):
         for image in IMAGES:
-            started = time.monotonic()
+            if image.profile is not None and image.profile not in profiles:
+                continue
+            started, before = time.monotonic(), _id(engine, image.name)
             engine.show(
                 *("build", "--quiet", "--isolation", "chroot", "--format", "docker", "--layers"),
                 *("--build-arg", f"BASE={base or BASE}", *options),
                 *("--tag", image.name, "--file", str(ROOT / image.dockerfile), str(ROOT / image.context)),
             )
             refuse_traces(engine, image.name, private)
+            if before not in (None, _id(engine, image.name)):
+                # Or each change of the code would leave an image behind. What it was built of stays, for the next time.
+                engine.call("rmi", str(before), check=False)
             say(f"{image.name}: {_megabytes(engine, image.name)} MB after {time.monotonic() - started:.0f} s")
 
 
@@ -150,6 +157,11 @@ def _pip_settings() -> tuple[dict[str, str], Path | None]:
     return wanted, Path(certificates) if certificates and Path(certificates).exists() else None
 
 
+def _id(engine: Engine, name: str) -> str | None:
+    answer = engine.call("image", "inspect", "--format", "{{.Id}}", name, check=False)
+    return answer.stdout.strip() or None
+
+
 def _megabytes(engine: Engine, name: str) -> int:
     return round(int(engine.call("image", "inspect", "--format", "{{.Size}}", name).stdout) / 1e6)
 
@@ -157,12 +169,15 @@ def _megabytes(engine: Engine, name: str) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--base", help="an image to build on, such as debian:13-slim; left out, one is made here")
+    parser.add_argument(
+        "--profile", action="append", default=[], help="also what this profile needs, such as prometheus"
+    )
     parser.add_argument("--fresh", action="store_true", help="make the base anew")
     arguments = parser.parse_args()
     try:
         engine = Engine()
         try:
-            build(engine, arguments.base, fresh=arguments.fresh)
+            build(engine, arguments.base, frozenset(arguments.profile), fresh=arguments.fresh)
         finally:
             engine.close()
     except NotPrepared as reason:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
+
 from deploy.build_images import BASE
 from deploy.engine import NOT_PREPARED, Engine, NotPrepared, limits, say
 from deploy.restore import Backup, Probe
@@ -24,11 +26,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PASSWORDS = ("ADMIN", "OWNER", "APP", "ENGINE", "REDIS")
 ENDLESS = ("api", "worker-documents", "worker-graph", "beat")
 KILLED = 137
+SCRAPE_SECONDS = 90
 
 
-def run(engine: Engine, *, keep: bool, restore: bool) -> None:
+def run(engine: Engine, profiles: frozenset[str], *, keep: bool, restore: bool) -> None:
     environment = new_environment()
-    topology = Topology(engine, f"trellis-{os.getpid()}", environment, say)
+    topology = Topology(engine, f"trellis-{os.getpid()}", environment, say, profiles)
     with tempfile.TemporaryDirectory(prefix="trellis-backup-") as folder:
         backup = Backup(Path(folder))
         try:
@@ -50,6 +53,8 @@ def _first(topology: Topology, environment: Mapping[str, str], *, keep: bool) ->
     topology.run("migrate", ["trellis", "tenant", "create", "demo"])
     key = topology.run("migrate", ["trellis", "key", "create", "demo", "--role", "admin"]).split()[-1]
     _demo(address(environment), key)
+    if "prometheus" in topology.services:
+        check_metrics(environment)
     check_stopping(topology)
     if keep:
         say(f"the API is at {address(environment)}, its key is {key}; Enter stops everything")
@@ -73,7 +78,10 @@ def _second(engine: Engine, backup: Backup, old: Mapping[str, str], key: str, pr
 def new_environment() -> dict[str, str]:
     """What an env file of a new installation would hold."""
     passwords = {f"TRELLIS_{name}_PASSWORD": secrets.token_hex(24) for name in PASSWORDS}
-    return passwords | {"TRELLIS_SECRET_KEY": secrets.token_urlsafe(32), "TRELLIS_PORT": str(_free_port())}
+    return passwords | {
+        "TRELLIS_SECRET_KEY": secrets.token_urlsafe(32), "TRELLIS_PORT": str(_free_port()),
+        "TRELLIS_METRICS_TOKEN": secrets.token_hex(24), "TRELLIS_PROMETHEUS_PORT": str(_free_port()),
+    }  # fmt: skip
 
 
 def address(environment: Mapping[str, str]) -> str:
@@ -107,6 +115,22 @@ def check_stopping(topology: Topology) -> None:
     say("all of them run again")
 
 
+def check_metrics(environment: Mapping[str, str]) -> None:
+    """Prometheus reads the API and both pools of workers."""
+    prometheus = f"http://127.0.0.1:{environment['TRELLIS_PROMETHEUS_PORT']}/api/v1"
+    deadline = time.monotonic() + SCRAPE_SECONDS
+    while True:
+        found = httpx.get(f"{prometheus}/query", params={"query": "up"}).json()["data"]["result"]
+        up = sorted(item["metric"]["job"] for item in found if item["value"][1] == "1")
+        if up == ["trellis-api", "trellis-worker", "trellis-worker"]:
+            break
+        if time.monotonic() > deadline:
+            raise TopologyFailed(f"Prometheus reads only {up}: {found}")
+        time.sleep(1)
+    rules = httpx.get(f"{prometheus}/rules").json()["data"]["groups"]
+    say(f"Prometheus reads the API and both pools; it has {sum(len(group['rules']) for group in rules)} rules")
+
+
 def require_containers(engine: Engine) -> None:
     """Raise NotPrepared where this machine can run no container with a network of its own."""
     if not engine.has_image(BASE):
@@ -134,6 +158,7 @@ def _free_port() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--profile", action="append", default=[], help="also start what this profile names")
     parser.add_argument("--keep", action="store_true", help="wait for Enter before everything is stopped")
     parser.add_argument("--restore", action="store_true", help="also back up, and restore into a new installation")
     arguments = parser.parse_args()
@@ -141,7 +166,7 @@ def main() -> None:
         engine = Engine()
         try:
             require_containers(engine)
-            run(engine, keep=arguments.keep, restore=arguments.restore)
+            run(engine, frozenset(arguments.profile), keep=arguments.keep, restore=arguments.restore)
         finally:
             engine.close()
     except NotPrepared as reason:

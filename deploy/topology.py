@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from deploy.compose_file import Service, read_services, seconds
+from deploy.compose_file import FILE, Service, read_services, seconds
 from deploy.engine import Engine, limits
 
 START_SECONDS = 300
@@ -22,10 +22,13 @@ class TopologyFailed(RuntimeError):
 class Topology:
     """The services of the file as one project. `environment` fills in the file's variables and holds its secrets."""
 
-    def __init__(self, engine: Engine, project: str, environment: Mapping[str, str], report: Report) -> None:
+    def __init__(
+        self, engine: Engine, project: str, environment: Mapping[str, str], report: Report,
+        profiles: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         self.engine = engine
         self.project = project
-        self.services = {service.name: service for service in read_services(environment)}
+        self.services = {service.name: service for service in read_services(environment, profiles)}
         self._report = report
         self._started: set[str] = set()
 
@@ -120,11 +123,16 @@ class Topology:
         options += ["--shm-size", str(content["shm_size"])] if "shm_size" in content else []
         options += [part for place in content.get("tmpfs", ()) for part in ("--tmpfs", str(place))]
         for volume in content.get("volumes", ()):
-            name, _, place = str(volume).rpartition(":")
-            options += ["--volume", f"{self.volume(name)}:{place}" if name else place]
+            options += ["--volume", self._mount(str(volume))]
         for name, value in service.environment.items():
             options += ["--env", f"{name}={value}"]
         return options
+
+    def _mount(self, volume: str) -> str:
+        """A named volume of the project, a folder of the repository (`./…`), or a volume that goes with its container."""
+        if volume.startswith("./"):
+            return str(FILE.parent / volume[2:])
+        return f"{self.project}_{volume}" if ":" in volume else volume
 
     def _wait(self, name: str, condition: str) -> None:
         """Until a started service is as `condition` demands."""

@@ -17,6 +17,8 @@ from workers.schedule import SWEEP_QUEUE
 
 SECRETS = dict.fromkeys(("TRELLIS_SECRET_KEY", "TRELLIS_ADMIN_PASSWORD", "TRELLIS_OWNER_PASSWORD", "TRELLIS_APP_PASSWORD", "TRELLIS_ENGINE_PASSWORD", "TRELLIS_REDIS_PASSWORD"), "s" * 32)  # fmt: skip
 
+PROFILES = frozenset({"prometheus"})
+
 # Read by the command line only, not by the processes.
 COMMAND_LINE_VARIABLES = {
     "TRELLIS_ADMIN_DATABASE_URL",
@@ -79,7 +81,7 @@ def test_a_variable_without_a_value_is_passed_on_or_left_out() -> None:
 
 
 def test_every_service_is_limited_and_can_write_nowhere_else() -> None:
-    for service in read_services(SECRETS):
+    for service in read_services(SECRETS, PROFILES):
         assert service.content["read_only"] is True, service.name
         assert service.content["cap_drop"] == ["ALL"], service.name
         assert service.content["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}, service.name
@@ -96,7 +98,7 @@ def test_every_queue_has_one_pool() -> None:
 
 
 def test_the_images_that_are_built_are_those_that_are_run() -> None:
-    assert {service.image for service in read_services(SECRETS)} == {
+    assert {service.image for service in read_services(SECRETS, PROFILES)} == {
         image.name.removeprefix("localhost/") for image in IMAGES
     }
     for image in IMAGES:
