@@ -91,8 +91,9 @@ class Topology:
         return self._exit_code(name), time.monotonic() - started
 
     def start(self, name: str) -> None:
+        """Start a service that was stopped, and wait until it is healthy if it tells."""
         self.engine.call("start", self.container(name))
-        self._wait(name, "service_healthy")
+        self._wait(name, "service_started" if self.services[name].healthcheck is None else "service_healthy")
 
     def logs(self, name: str, lines: int = 40) -> str:
         answer = self.engine.call("logs", "--tail", str(lines), self.container(name), check=False)
