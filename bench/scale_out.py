@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
@@ -146,11 +145,11 @@ def statuses(client: httpx.Client, workspace: str, documents: Sequence[str]) -> 
     ]
 
 
-def answer_of(client: httpx.Client, workspace: str, mode: str) -> Any:
+def answer_of(client: httpx.Client, workspace: str, mode: str) -> str:
     asked = (
         client.post(f"/workspaces/{workspace}/query", json={"query": QUESTION, "mode": mode}).raise_for_status().json()
     )
-    return [[passage["document_id"], passage["text"]] for passage in asked["passages"]]
+    return str(asked["context"])
 
 
 def kill_host(host: AppProcesses) -> None:
