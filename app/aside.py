@@ -49,7 +49,7 @@ class Aside:
         return result
 
     async def aclose(self) -> None:
-        """End the process."""
+        """End the process, in the midst of a call if it is at one: who wanted the answer is told that it has ended."""
         if self._helper is not None:
             await self._helper.close()
             self._helper = None
@@ -97,6 +97,8 @@ class _Helper:
         return await answer
 
     async def close(self) -> None:
+        if self._waiting and not self.has_ended:
+            self._process.kill()
         self._calls.close()
         await self._process.wait()
         await self._listener

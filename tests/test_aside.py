@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from contextlib import aclosing
 
 import psutil
@@ -78,4 +79,15 @@ async def test_closing_ends_the_process() -> None:
     aside = Aside()
     helper = psutil.Process(await aside.run(process_id))
     await aside.aclose()
+    assert not helper.is_running()
+
+
+async def test_closing_ends_a_process_that_is_at_work() -> None:
+    aside = Aside()
+    helper = psutil.Process(await aside.run(process_id))
+    call = asyncio.create_task(aside.run(time.sleep, 600))
+    await asyncio.sleep(0)
+    call.cancel()
+    async with asyncio.timeout(60):
+        await aside.aclose()
     assert not helper.is_running()
