@@ -113,6 +113,7 @@ class Settings(BaseSettings):
     themes_max_passages: int = Field(
         default=50_000, ge=0, description="More are sampled when themes are built; 0: none are built."
     )
+    themes_build_seconds: float = Field(default=600, gt=0, description="A build of themes that takes longer is ended.")
     themes_refresh_share: float = Field(
         default=0.2, gt=0, description="Of the passages, what has to come or go before themes are built again."
     )

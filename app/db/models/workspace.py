@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, SmallInteger, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from app.db.base import Base, CreatedAt, TenantEntity, TenantRow, tenant_reference
@@ -62,7 +62,11 @@ class CorpusVersion(Base, TenantRow):
         BigInteger, server_default="0", comment="As of which its themes were looked at."
     )
     are_themes_asked: Mapped[bool] = mapped_column(server_default="false")
+    themes_asked_at: Mapped[datetime | None]
     themes_sent_at: Mapped[CreatedAt]
+    themes_tries: Mapped[int] = mapped_column(
+        SmallInteger, server_default="0", comment="Builds that began since the last one that came to an end."
+    )
 
 
 class WorkspaceLease(Base, TenantRow):

@@ -113,7 +113,10 @@ class JobRunner:
         """
         if isinstance(job, ProcessVersion | IndexGraph):
             return await self._attempts.conclude(job, owner, error)
-        logger.warning("purge_interrupted", job=job.name, error_type=type(error).__name__)
+        if isinstance(job, RefreshThemes):
+            logger.warning("themes_not_built", error_type=type(error).__name__)
+        else:
+            logger.warning("purge_interrupted", job=job.name, error_type=type(error).__name__)
         return backoff_seconds(runs) if runs < PURGE_RUNS else None
 
     async def hand_back(self, job: Job, owner: str) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +18,7 @@ import structlog
 
 from app.aside import Aside, RunAside
 from app.db.base import TenantId, WorkspaceId
-from app.db.session import Database
+from app.db.session import Database, is_disconnect
 from app.domain.themes.parameters import parameters_of
 from app.jobs import RefreshThemes, enqueue
 from app.retrieval.contract import WorkspaceRef
@@ -30,6 +31,11 @@ from app.settings import Settings
 logger = structlog.stdlib.get_logger(__name__)
 
 _EXTENSIONS = 3  # of a claim, in the time it holds
+_KILLED_AT_MOST = 3  # builds of one corpus, each of which ended with its worker
+
+
+class ThemesTookTooLong(Exception):
+    """A build was ended by `themes_build_seconds`."""
 
 
 OpenAside = Callable[[], AbstractAsyncContextManager[RunAside]]
@@ -93,17 +99,28 @@ class ThemeRefreshing:
             if state is None:
                 return
             ref = WorkspaceRef(TenantId(job.tenant_id), WorkspaceId(job.workspace_id), state.number)
-            if not (state.are_themes_asked or await self._is_due(session, ref, state)):
-                await claim_store.looked_at(session, ref, state.version, is_built=False)
+            if not await self._is_wanted(session, ref, state):
+                await claim_store.looked_at(session, ref, state.version, state.asked_at)
                 return
             map_id = await claim_store.claim(session, ref, self._settings.lease_seconds)
         if map_id is not None:
-            async with self._claimed(ref, map_id):
-                await self._build(ref, map_id)
+            async with self._claimed(ref, map_id, state), _within(self._settings.themes_build_seconds):
+                await self._build(ref, map_id, state.asked_at)
+
+    async def _is_wanted(self, session: Any, ref: WorkspaceRef, state: Any) -> bool:
+        """Not before the corpus changes or somebody asks, if a build of it failed or was killed again and again."""
+        if self._parameters.max_passages == 0:
+            return False
+        if state.themes_tries >= _KILLED_AT_MOST:
+            logger.error("themes_given_up", workspace_id=str(ref.workspace_id), tries=state.themes_tries)
+            return False
+        return bool(state.are_themes_asked) or await self._is_due(session, ref, state)
 
     async def _is_due(self, session: Any, ref: WorkspaceRef, state: Any) -> bool:
+        if state.version <= state.themes_version:
+            return False
         if state.map_id is None:
-            return bool(state.passages >= self._parameters.min_passages) and self._parameters.max_passages > 0
+            return bool(state.passages >= self._parameters.min_passages)
         found = await store.find_map(session, ref)
         if found is None:
             return False
@@ -111,8 +128,9 @@ class ThemeRefreshing:
         return moved.share(found) >= self._settings.themes_refresh_share
 
     @asynccontextmanager
-    async def _claimed(self, ref: WorkspaceRef, map_id: UUID) -> AsyncIterator[None]:
-        """Keep the claim while it is worked on, and give it back if that fails."""
+    async def _claimed(self, ref: WorkspaceRef, map_id: UUID, state: Any) -> AsyncIterator[None]:
+        """Keep the claim while it is worked on, and give it back if that fails: for a later try if the worker stops or the
+        database went away, else the same corpus would fail again."""
         seconds = self._settings.lease_seconds
 
         async def keep() -> None:
@@ -124,15 +142,17 @@ class ThemeRefreshing:
         keeper = asyncio.create_task(keep())
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             async with self._database.tenant(ref.tenant_id) as session:
-                await claim_store.give_up(session, map_id)
+                await claim_store.give_up(session, ref, map_id)
+                if isinstance(error, Exception) and not is_disconnect(error):
+                    await claim_store.looked_at(session, ref, state.version, state.asked_at)
             raise
         finally:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
 
-    async def _build(self, ref: WorkspaceRef, map_id: UUID) -> None:
+    async def _build(self, ref: WorkspaceRef, map_id: UUID, asked_at: datetime | None) -> None:
         started = time.monotonic()
         corpus = await self._read(ref)
         reason = "too_few_passages" if corpus.mentions.passages < self._parameters.min_passages else None
@@ -150,6 +170,9 @@ class ThemeRefreshing:
             reason = "too_few_concepts"
         facts = self._facts(corpus, built, reason) | {"milliseconds": (time.monotonic() - started) * 1000}
         if await self._write(ref, map_id, corpus, built, named, facts):
+            # Of its own: a writer of documents may hold the row and wait for the transaction that put the map live.
+            async with self._database.tenant(ref.tenant_id) as session:
+                await claim_store.looked_at(session, ref, corpus.version, asked_at)
             counts = {
                 name: facts[name] for name in ("levels", "leaves", "passages", "used_passages", "concepts", "edges")
             }
@@ -212,10 +235,19 @@ class ThemeRefreshing:
             await store.add_rows(session, ref, map_id, "concepts", [*built.concepts, *named])
             await store.add_rows(session, ref, map_id, "passages", built.passages)
             await claim_store.put_live(session, ref, map_id, facts, corpus.trusted)
-        # Of its own: a writer of documents may hold the row and wait for the transaction above.
-        async with self._database.tenant(ref.tenant_id) as session:
-            await claim_store.looked_at(session, ref, corpus.version, is_built=True)
         return True
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if limit.expired():
+            raise ThemesTookTooLong from None
+        raise
 
 
 def _nothing() -> Mentions:

@@ -1,6 +1,7 @@
 """Who builds a workspace's map of themes, and the moment in which a new one takes the place of the old. SQL only."""
 
 import json
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -71,20 +72,31 @@ _PLACE_NEW = text(
                                                          WHERE read.id = v.version_id))""")
 )
 
+# A claim that is not given back in order leaves its try behind.
+_TRY = text("""
+UPDATE corpus_versions SET themes_tries = themes_tries + 1
+ WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+""")
+_TRIED = text(
+    "UPDATE corpus_versions SET themes_tries = 0 WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id"
+)
+
+# A wish that came since is not met.
 _LOOKED_AT = text("""
 UPDATE corpus_versions
-   SET themes_version = greatest(themes_version, :version), are_themes_asked = are_themes_asked AND NOT :is_built
+   SET themes_version = greatest(themes_version, :version), themes_tries = 0,
+       are_themes_asked = are_themes_asked AND themes_asked_at IS DISTINCT FROM CAST(:asked_at AS timestamptz)
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
 """)
 
 _ASK = text("""
-UPDATE corpus_versions SET are_themes_asked = true, themes_sent_at = now()
+UPDATE corpus_versions SET are_themes_asked = true, themes_asked_at = now(), themes_sent_at = now(), themes_tries = 0
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
 RETURNING workspace_id
 """)
 
 _STATE = text(f"""
-SELECT w.number, c.version, c.are_themes_asked, ready.id AS map_id,
+SELECT w.number, c.version, c.themes_version, c.are_themes_asked, c.themes_tries, c.themes_asked_at AS asked_at, ready.id AS map_id,
        (SELECT coalesce(sum(l.passages), 0)::int FROM lazy_versions l
          WHERE l.tenant_id = w.tenant_id AND l.workspace = w.number) AS passages
   FROM workspaces w
@@ -95,8 +107,8 @@ SELECT w.number, c.version, c.are_themes_asked, ready.id AS map_id,
 
 
 async def find_state(session: TenantSession, workspace_id: UUID) -> Any | None:
-    """Of an active workspace its number, corpus version, indexed passages, whether somebody asked for themes, and the map
-    it has; None if it is gone or going."""
+    """Of an active workspace its number, corpus version and the one that themes were looked at, indexed passages, whether
+    and when somebody asked for themes, how many builds were killed, and the map it has; None if it is gone or going."""
     parameters = {"tenant_id": session.tenant_id, "workspace_id": workspace_id}
     return (await session.execute(_STATE, parameters)).one_or_none()
 
@@ -112,6 +124,8 @@ async def claim(session: TenantSession, ref: WorkspaceRef, seconds: float) -> UU
     parameters = {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id}
     await session.execute(_DROP_EXPIRED, parameters)
     found: UUID | None = await session.scalar(_CLAIM, parameters | {"seconds": seconds})
+    if found is not None:
+        await session.execute(_TRY, parameters)
     return found
 
 
@@ -120,9 +134,10 @@ async def extend(session: TenantSession, map_id: UUID, seconds: float) -> None:
     await session.execute(_EXTEND, {"tenant_id": session.tenant_id, "map_id": map_id, "seconds": seconds})
 
 
-async def give_up(session: TenantSession, map_id: UUID) -> None:
+async def give_up(session: TenantSession, ref: WorkspaceRef, map_id: UUID) -> None:
     """Take the claim back, for another worker."""
     await session.execute(_GIVE_UP, {"tenant_id": session.tenant_id, "map_id": map_id})
+    await session.execute(_TRIED, {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id})
 
 
 async def hold(session: TenantSession, map_id: UUID) -> bool:
@@ -144,7 +159,7 @@ async def put_live(
     await session.execute(_PLACE_NEW, of | {"read": read})
 
 
-async def looked_at(session: TenantSession, ref: WorkspaceRef, version: int, *, is_built: bool) -> None:
-    """Note as of which corpus version it is known that the themes need nothing, and that a wish was met."""
+async def looked_at(session: TenantSession, ref: WorkspaceRef, version: int, asked_at: datetime | None) -> None:
+    """Note as of which corpus version nothing is to be done for the themes, and that the wish of `asked_at` is met."""
     parameters = {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id}
-    await session.execute(_LOOKED_AT, parameters | {"version": version, "is_built": is_built})
+    await session.execute(_LOOKED_AT, parameters | {"version": version, "asked_at": asked_at})

@@ -57,7 +57,11 @@ class Themes:
 
     def sampled(self, passages: int) -> None:
         """From now on at most about so many passages are read."""
-        settings = self.settings.model_copy(update={"themes_max_passages": passages})
+        self.changed(themes_max_passages=passages)
+
+    def changed(self, **values: float) -> None:
+        """From now on these settings are used."""
+        settings = self.settings.model_copy(update=values)
         self.refreshing = ThemeRefreshing(self.corpus.database, settings, in_a_thread)
 
     @property

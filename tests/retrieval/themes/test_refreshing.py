@@ -5,12 +5,16 @@ from uuid import uuid4
 
 import pytest
 
+from app.domain.themes.refreshing import ThemesTookTooLong
 from app.jobs import RefreshThemes
 from app.retrieval.themes import claim_store, store
 from tests.factories import Tenancy
 from tests.retrieval.corpora import Corpus, Stored
 from tests.retrieval.themes.conftest import HARBOUR, OBSERVATORY, VINEYARD, Themes
 
+WAITING = """
+SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+ WHERE l.locktype = 'advisory' AND NOT l.granted"""
 HARBOUR_ADDED = "Wei Lan showed visitors the Tideline Sensors and Pier Seven in the Port of Qingdao."
 
 
@@ -54,6 +58,21 @@ async def test_words_of_a_removed_document_are_gone_from_labels_and_tables(theme
     for document in topics[2]:
         await themes.corpus.remove(document)
     assert not [term for terms in (await themes.labels()).values() for term in terms if "Соколова" in term]
+    assert await themes.rows("SELECT 1 FROM theme_concepts WHERE surface LIKE '%Соколова%'") == []
+
+
+async def test_a_word_of_two_documents_is_gone_when_both_are_removed_at_once(themes: Themes) -> None:
+    topics = await themes.fill()
+    await themes.refresh()
+    first, *rest, last = topics[2]
+    for document in rest:
+        await themes.corpus.remove(document)
+    async with themes.corpus.database.tenant(themes.ref.tenant_id) as session:
+        await themes.corpus.index.remove(session, themes.ref, first.version_id)
+        other = asyncio.create_task(themes.corpus.remove(last))
+        while not other.done() and await themes.rows(WAITING) == []:
+            await asyncio.sleep(0.01)
+    await other
     assert await themes.rows("SELECT 1 FROM theme_concepts WHERE surface LIKE '%Соколова%'") == []
 
 
@@ -230,3 +249,85 @@ async def test_another_tenant_sees_no_row(themes: Themes, other_tenancy: Tenancy
     other = Themes(await Corpus.create(other_tenancy), themes.settings)
     for table in ("theme_maps", "themes", "theme_concepts", "theme_passages"):
         assert await other.rows(f"SELECT 1 FROM {table}") == []
+
+
+async def test_a_build_that_failed_is_not_tried_again_before_something_changes(
+    themes: Themes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await themes.fill()
+    load = store.load_surfaces
+    tried: list[int] = []
+
+    async def failing(*_: object) -> dict[int, str]:
+        tried.append(1)
+        raise RuntimeError
+
+    monkeypatch.setattr(store, "load_surfaces", failing)
+    with pytest.raises(RuntimeError):
+        await themes.refresh()
+    await themes.refresh()
+    assert len(tried) == 1
+    assert await themes.rows("SELECT 1 FROM corpus_versions WHERE version > themes_version OR are_themes_asked") == []
+    await themes.ask()
+    with pytest.raises(RuntimeError):
+        await themes.refresh()
+    await themes.refresh()
+    assert len(tried) == 2
+    monkeypatch.setattr(store, "load_surfaces", load)
+    await themes.moved()
+    await themes.refresh()
+    assert await themes.rows("SELECT state FROM theme_maps") == [("ready",)]
+
+
+async def test_a_build_that_takes_too_long_is_ended(themes: Themes, monkeypatch: pytest.MonkeyPatch) -> None:
+    await themes.fill()
+
+    async def stuck(*_: object) -> dict[int, str]:
+        await asyncio.Event().wait()
+        return {}
+
+    monkeypatch.setattr(store, "load_surfaces", stuck)
+    themes.changed(themes_build_seconds=0.01)
+    with pytest.raises(ThemesTookTooLong):
+        await themes.refresh()
+    assert await themes.rows("SELECT 1 FROM theme_maps") == []
+
+
+async def test_a_corpus_whose_builders_are_killed_is_given_up(themes: Themes) -> None:
+    await themes.fill()
+    for _ in range(3):
+        async with themes.corpus.database.tenant(themes.ref.tenant_id) as session:
+            assert await claim_store.claim(session, themes.ref, -1) is not None
+    await themes.refresh()
+    await themes.refresh()
+    assert await themes.rows("SELECT 1 FROM theme_maps WHERE state = 'ready'") == []
+    await themes.ask()
+    await themes.refresh()
+    assert await themes.rows("SELECT state FROM theme_maps") == [("ready",)]
+
+
+async def test_a_wish_that_comes_during_a_build_lasts(themes: Themes, monkeypatch: pytest.MonkeyPatch) -> None:
+    await themes.fill()
+    await themes.ask()
+    load = store.load_surfaces
+
+    async def asked_again(*arguments: object) -> dict[int, str]:
+        await themes.add(HARBOUR_ADDED)
+        await themes.ask()
+        return await load(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "load_surfaces", asked_again)
+    await themes.refresh()
+    assert await themes.rows("SELECT are_themes_asked FROM corpus_versions") == [(True,)]
+    monkeypatch.setattr(store, "load_surfaces", load)
+    await themes.refresh()
+    assert (await themes.found()).passages == 16
+    assert await themes.rows("SELECT are_themes_asked FROM corpus_versions") == [(False,)]
+
+
+async def test_no_map_is_built_where_none_may_be(themes: Themes) -> None:
+    await themes.fill()
+    themes.changed(themes_max_passages=0)
+    await themes.ask()
+    await themes.refresh()
+    assert await themes.rows("SELECT 1 FROM theme_maps") == []
