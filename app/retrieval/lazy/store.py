@@ -14,7 +14,7 @@ from app.db.statements import as_array
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lazy.selection import NAMING_FLAGS, Mention
 from app.retrieval.store.allowed import Allowed, allowed_parameters, within
-from app.retrieval.store.theme_placing import FORGETTING, SHARED_LOCK, placing
+from app.retrieval.store.theme_placing import FORGETTING, SHARE, SHARED_LOCK, TAKE_TURNS, placing
 from app.retrieval.store.trust import UNTRUSTED_PASSAGES, trust_parameters, trusted_passage
 
 # The last statement of a version: its passages, which are all there now, join the workspace's themes.
@@ -48,10 +48,10 @@ SELECT :workspace, mention.key, given.passage_id, mention.flags
  ORDER BY mention.key, given.passage_id
 """)  # noqa: S608
 
-_REMOVE_VERSION = text(f"""
-DELETE FROM lazy_versions USING {SHARED_LOCK}
- WHERE tenant_id = :tenant_id AND version_id = :version_id AND workspace = :workspace
-""")  # noqa: S608
+_SHARE, _TAKE_TURNS = text(SHARE), text(TAKE_TURNS)
+_REMOVE_VERSION = text("""
+DELETE FROM lazy_versions WHERE tenant_id = :tenant_id AND version_id = :version_id AND workspace = :workspace
+""")
 
 # A passage's own arrays say where its postings are, so the postings need no second index.
 _REMOVE_PASSAGES = text(f"""
@@ -182,8 +182,8 @@ async def remove_version(session: TenantSession, ref: WorkspaceRef, version_id: 
         "workspace": ref.number,
         "version_id": version_id,
     }
-    await session.execute(_REMOVE_VERSION, parameters)
-    await session.execute(_REMOVE_PASSAGES, parameters)
+    for statement in (_SHARE, _TAKE_TURNS, _REMOVE_VERSION, _REMOVE_PASSAGES):
+        await session.execute(statement, parameters)
 
 
 async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[int]) -> dict[int, SeedPassage]:

@@ -14,9 +14,16 @@ THEMES_LOCK: Final = 1_953_000_813
 SHARED_LOCK: Final = f"(SELECT pg_advisory_xact_lock_shared({THEMES_LOCK}, :workspace) OFFSET 0) held"
 SOLE_LOCK: Final = f"SELECT pg_advisory_xact_lock({THEMES_LOCK}, :workspace)"
 
+FORGET_LOCK: Final = 1_953_000_814
+SHARE: Final = f"SELECT pg_advisory_xact_lock_shared({THEMES_LOCK}, :workspace)"
+
 READY_MAP: Final = """
   SELECT m.tenant_id, m.id FROM theme_maps m
    WHERE m.tenant_id = :tenant_id AND m.workspace_id = :workspace_id AND m.state = 'ready'"""
+
+# Where there are themes removers take turns, each to the end of its transaction: of two at once neither would see that the
+# other takes the last but its own passage of a concept away. Taken after SHARE, and before any row.
+TAKE_TURNS: Final = f"SELECT pg_advisory_xact_lock({FORGET_LOCK}, :workspace) FROM ({READY_MAP}) ready"  # noqa: S608
 
 
 def placing(passages: str) -> str:

@@ -70,7 +70,7 @@ async def test_a_word_of_two_documents_is_gone_when_both_are_removed_at_once(the
     async with themes.corpus.database.tenant(themes.ref.tenant_id) as session:
         await themes.corpus.index.remove(session, themes.ref, first.version_id)
         other = asyncio.create_task(themes.corpus.remove(last))
-        while not other.done() and await themes.rows(WAITING) == []:
+        while not other.done() and await themes.rows(WAITING) == []:  # noqa: ASYNC110 - Postgres tells nobody
             await asyncio.sleep(0.01)
     await other
     assert await themes.rows("SELECT 1 FROM theme_concepts WHERE surface LIKE '%Соколова%'") == []
