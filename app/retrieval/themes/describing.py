@@ -7,9 +7,9 @@ from typing import Final
 from uuid import UUID
 
 from app.retrieval.theme_contract import Notice, ThemeConcept, ThemeEvidence, ThemeMapState, ThemeRank
+from app.retrieval.themes.labels import SHOWN_TERMS
 from app.retrieval.themes.levels import UsableTree
 from app.retrieval.themes.reading_store import (
-    LABEL_TERMS,
     ConceptRow,
     Usable,
     count_documents,
@@ -82,7 +82,7 @@ async def describe(
 def label_of(concepts: Sequence[ConceptRow]) -> str:
     """The first terms of the label that a passage still holds; where none does, the most telling concepts."""
     terms = sorted((row for row in concepts if row.label_rank is not None), key=lambda row: row.label_rank or 0)
-    return ", ".join(row.label for row in (terms or concepts)[:LABEL_TERMS])
+    return ", ".join(row.label for row in (terms or concepts)[:SHOWN_TERMS])
 
 
 def map_state(tree: UsableTree, corpus_version: int | None) -> ThemeMapState:

@@ -16,13 +16,13 @@ from app.db.session import TenantSession
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.allowed import Allowed
 from app.retrieval.store.trust import trust_parameters
+from app.retrieval.themes.labels import LABEL_TERMS
 from app.retrieval.themes.ranking import TermUse
 from app.retrieval.themes.tree import LeafCount, MapRow, ThemeNode, ThemeTree
 
 # Concepts that are looked at for each theme: some are shown, and the label is made from what is left of them.
 CONCEPTS_READ: Final = 24
-LABELS_READ: Final = 8
-LABEL_TERMS: Final = 3
+SPELLINGS_READ: Final = 3
 KINDS: Final[tuple[Literal["name", "number", "word"], ...]] = ("name", "number", "word")
 
 _MAP = text("""
@@ -124,6 +124,7 @@ SELECT p.theme_id, t.key, sum(t.frequency) AS frequency, count(*) AS passages
  GROUP BY p.theme_id, t.key
 """
 
+# Spelt as a passage has it that may be used: what was written down at the build may be the spelling of others.
 _CONCEPTS = """
 WITH {trusted}, wanted AS (
   SELECT c.theme_id, c.key, c.kind, c.lift, c.rank, c.label_rank, c.surface
@@ -133,8 +134,8 @@ WITH {trusted}, wanted AS (
 ), leaves AS (
   SELECT asked.theme_id, asked.leaf_id
     FROM unnest(CAST(:themes AS uuid[]), CAST(:leaves AS uuid[])) asked (theme_id, leaf_id)
-)
-SELECT wanted.*, count(*) AS passages
+), counted AS (
+SELECT wanted.*, count(*) AS passages, (array_agg(t.passage_id ORDER BY t.passage_id))[:looked_at] AS few
   FROM wanted
  CROSS JOIN LATERAL (SELECT t.passage_id FROM concept_postings t
                       WHERE t.workspace = :workspace AND t.key = wanted.key OFFSET 0) t
@@ -143,7 +144,16 @@ SELECT wanted.*, count(*) AS passages
   JOIN leaves ON leaves.theme_id = wanted.theme_id AND leaves.leaf_id = p.leaf_id
   JOIN trusted ON trusted.version_id = p.version_id
  GROUP BY wanted.theme_id, wanted.key, wanted.kind, wanted.lift, wanted.rank, wanted.label_rank, wanted.surface
- ORDER BY wanted.theme_id, wanted.rank, wanted.key
+)
+SELECT counted.theme_id, counted.key, counted.kind, counted.lift, counted.label_rank, counted.passages, spelt.surface
+  FROM counted
+ CROSS JOIN LATERAL (
+   SELECT said.surface
+     FROM lazy_passages l CROSS JOIN LATERAL (SELECT l.surfaces[array_position(l.keys, counted.key)]) said (surface)
+    WHERE l.workspace = :workspace AND l.passage_id = ANY (counted.few)
+    ORDER BY (said.surface = counted.surface) DESC, l.passage_id LIMIT 1
+ ) spelt
+ ORDER BY counted.theme_id, counted.rank, counted.key
 """
 
 
@@ -268,7 +278,8 @@ async def load_concepts(usable: Usable, leaves: Mapping[UUID, Sequence[UUID]]) -
         asked=list(leaves),
         workspace=usable.ref.number,
         concepts_read=CONCEPTS_READ,
-        labels_read=LABELS_READ,
+        labels_read=LABEL_TERMS,
+        looked_at=SPELLINGS_READ,
     )
     found: dict[UUID, list[ConceptRow]] = {}
     for row in rows:

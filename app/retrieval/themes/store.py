@@ -109,20 +109,6 @@ SELECT count(*) FILTER (WHERE t.is_placed)::int AS placed, count(*) FILTER (WHER
   FROM theme_passages t WHERE t.tenant_id = :tenant_id AND t.map_id = :map_id
 """)  # noqa: S608
 
-_LABELS = text(f"""
-SELECT c.theme_id, c.surface
-  FROM theme_concepts c
- CROSS JOIN LATERAL (
-   SELECT 1 FROM (SELECT t.passage_id FROM concept_postings t
-                   WHERE t.workspace = :workspace AND t.key = c.key OFFSET 0) held
-     {trusted_passage("held.passage_id")}
-    LIMIT 1
- ) still
- WHERE c.tenant_id = :tenant_id AND c.map_id = :map_id AND c.theme_id = ANY (CAST(:themes AS uuid[]))
-   AND c.label_rank IS NOT NULL AND c.surface IS NOT NULL
- ORDER BY c.theme_id, c.label_rank
-""")  # noqa: S608
-
 _LOOKED_AT = 12
 _ROWS_AT_ONCE = 5000
 
@@ -209,17 +195,6 @@ async def load_ancestry(session: TenantSession, ref: WorkspaceRef, map_id: UUID)
     numbers = {theme.id: theme.first_leaf for theme in themes if theme.is_leaf}
     places = await session.execute(_PLACES, parameters)
     return Ancestry(themes, {row.passage_id: numbers[row.theme_id] for row in places})
-
-
-async def load_labels(
-    session: TenantSession, ref: WorkspaceRef, map_id: UUID, theme_ids: Iterable[UUID]
-) -> dict[UUID, list[str]]:
-    """The terms of each theme's label that a trusted passage still holds, best first; the first three are shown."""
-    parameters = _of(ref) | {"map_id": map_id, "themes": sorted(theme_ids)}
-    labels: dict[UUID, list[str]] = {}
-    for row in await session.execute(_LABELS, parameters):
-        labels.setdefault(row.theme_id, []).append(row.surface)
-    return labels
 
 
 async def add_rows(

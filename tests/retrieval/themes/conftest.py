@@ -11,6 +11,7 @@ from app.domain.themes.refreshing import ThemeRefreshing
 from app.jobs import RefreshThemes
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.themes import store
+from app.retrieval.themes.browsing import ThemeBrowser
 from app.retrieval.themes.store import ThemeMapFacts
 from app.settings import Settings
 from tests.factories import Tenancy
@@ -113,12 +114,13 @@ class Themes:
             return (await session.execute(text(statement))).all()
 
     async def labels(self) -> dict[str, list[str]]:
-        """The labels of all themes, by id."""
-        found = await self.found()
-        async with self.corpus.database.snapshot(self.ref.tenant_id) as session:
-            ids = [row[0] for row in await self.rows("SELECT id FROM themes")]
-            labels = await store.load_labels(session, self.ref, found.id, ids)
-        return {str(theme_id): terms for theme_id, terms in labels.items()}
+        """The terms of the labels of all themes that are told, by id."""
+        browser, workspace = ThemeBrowser(self.corpus.database), self.corpus.workspace
+        pages = [
+            await browser.list(workspace, level=level, after=None, limit=50)
+            for level in range((await self.found()).levels)
+        ]
+        return {str(theme.id): theme.label.split(", ") for page in pages for theme in page.themes}
 
 
 @pytest.fixture

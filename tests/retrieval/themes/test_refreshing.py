@@ -84,6 +84,23 @@ async def test_a_word_is_shown_only_while_a_trusted_passage_holds_it(themes: The
     assert not [term for terms in (await themes.labels()).values() for term in terms if "Соколова" in term]
 
 
+async def test_words_are_spelt_as_passages_have_them_that_may_be_read(
+    themes: Themes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await themes.fill()
+    load = store.load_surfaces
+
+    async def of_others(*arguments: object) -> dict[int, str]:
+        return dict.fromkeys(await load(*arguments), "Spelt by others")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "load_surfaces", of_others)
+    await themes.refresh()
+    assert await themes.rows("SELECT 1 FROM theme_concepts WHERE surface = 'Spelt by others' LIMIT 1") == [(1,)]
+    terms = {term for label in (await themes.labels()).values() for term in label}
+    assert "Spelt by others" not in terms
+    assert any("Соколова" in term for term in terms)
+
+
 async def test_untrusted_passages_and_other_workspaces_have_no_part(themes: Themes, other_themes: Themes) -> None:
     await other_themes.fill([OBSERVATORY, VINEYARD])
     await themes.fill([HARBOUR, VINEYARD])
