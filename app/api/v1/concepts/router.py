@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator
 
+from app.api.connected import while_connected
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.fields import Prose
 from app.api.pagination import MAX_DIGITS, Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
@@ -13,6 +14,7 @@ from app.api.v1.concepts.schemas import ConceptGraphRead, ConceptPage, RankedCon
 from app.api.v1.queries.schemas import not_blank
 from app.api.v1.themes.schemas import NoticeRead
 from app.domain.limits.errors import QuotaExceeded
+from app.domain.themes.browsing import ThemesTimedOut
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import EmbeddingMismatch, ModelRejected, ModelUnavailable
 from app.retrieval.concepts import MAX_NODES
@@ -23,8 +25,13 @@ MAX_SEARCH_CHARS = 200
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/concepts", tags=["queries"])
 
 
-@router.get("", summary="List the concepts", responses=problems(WorkspaceNotFound, WorkspaceDeleting, InvalidCursor))
+@router.get(
+    "",
+    summary="List the concepts",
+    responses=problems(WorkspaceNotFound, WorkspaceDeleting, ThemesTimedOut, InvalidCursor),
+)
 async def list_concepts(
+    request: Request,
     workspace_id: WorkspaceDep,
     caller: ReaderCaller,
     container: ContainerDep,
@@ -36,9 +43,9 @@ async def list_concepts(
 ) -> ConceptPage:
     """The concepts that themes are made from, the most central first. What is not said by any document any more is left out,
     so a page may hold less than `limit`."""
-    found = await container.theme_browsing().concepts(
-        (caller.tenant_id, workspace_id), search=search, after=_position(cursor), limit=limit
-    )
+    place = caller.tenant_id, workspace_id
+    listing = container.theme_browsing().concepts(place, search=search, after=_position(cursor), limit=limit)
+    found = await while_connected(request, listing)
     return ConceptPage(
         items=[RankedConceptRead.of(concept) for concept in found.concepts],
         next_cursor=None if found.following is None else encode_cursor(*map(repr, found.following)),

@@ -3,16 +3,17 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
+from app.api.connected import while_connected
 from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, WorkspaceDep
-from app.api.pagination import Cursor, InvalidCursor, Limit, decode_cursor, encode_cursor
+from app.api.pagination import Cursor, InvalidCursor, decode_cursor, encode_cursor
 from app.api.problems import problems
 from app.api.v1.themes.detail_schemas import ThemeDetailRead, ThemePage, ThemeReportRead, ThemesRefreshing
 from app.api.v1.themes.schemas import MAX_LEVEL
 from app.domain.limits.errors import QuotaExceeded
 from app.domain.queries.errors import ChatModelMissing
-from app.domain.themes.browsing import ThemeBrowsing
+from app.domain.themes.browsing import ThemeBrowsing, ThemesTimedOut
 from app.domain.themes.reports import ThemeChanged, ThemeReportsOff
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import ModelCutOff, ModelNonsense, ModelRefused, ModelRejected, ModelUnavailable
@@ -21,14 +22,17 @@ from app.retrieval.themes.levels import ThemeLevelUnknown
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/themes", tags=["themes"])
 READ = (WorkspaceNotFound, WorkspaceDeleting)
+# Of each theme passages are counted anew.
+Limit = Annotated[int, Query(ge=1, le=50, description="How many at most.")]
 LevelInQuery = Annotated[
     Annotated[int, Query(ge=0, le=MAX_LEVEL)] | Literal["auto"],
     Query(description="0 is the coarsest; `auto`: the coarsest that has five themes."),
 ]
 
 
-@router.get("", summary="List the themes", responses=problems(*READ, ThemeLevelUnknown, InvalidCursor))
+@router.get("", summary="List the themes", responses=problems(*READ, ThemesTimedOut, ThemeLevelUnknown, InvalidCursor))
 async def list_themes(
+    request: Request,
     workspace_id: WorkspaceDep,
     caller: ReaderCaller,
     container: ContainerDep,
@@ -38,12 +42,9 @@ async def list_themes(
 ) -> ThemePage:
     """What the corpus is about: the themes of one level, the most important first. Where there is no map yet the list is
     empty, and a notice says why."""
-    found = await _browsing(container).list(
-        (caller.tenant_id, workspace_id),
-        level=None if level == "auto" else level,
-        after=_position(cursor),
-        limit=limit,
-    )
+    place, chosen = (caller.tenant_id, workspace_id), None if level == "auto" else level
+    listing = _browsing(container).list(place, level=chosen, after=_position(cursor), limit=limit)
+    found = await while_connected(request, listing)
     last = found.themes[-1] if found.has_more and found.themes else None
     following = None if last is None else encode_cursor(repr(last.importance.importance), str(last.id))
     return ThemePage.of(found, workspace_id, following)
@@ -60,14 +61,14 @@ async def refresh_themes(workspace_id: WorkspaceDep, caller: EditorCaller, conta
     )
 
 
-@router.get("/{theme_id}", summary="Read a theme", responses=problems(*READ, ThemeNotFound))
+@router.get("/{theme_id}", summary="Read a theme", responses=problems(*READ, ThemesTimedOut, ThemeNotFound))
 async def read_theme(
-    workspace_id: WorkspaceDep, theme_id: UUID, caller: ReaderCaller, container: ContainerDep
+    request: Request, workspace_id: WorkspaceDep, theme_id: UUID, caller: ReaderCaller, container: ContainerDep
 ) -> ThemeDetailRead:
     """With the themes that it is made of, passages that stand for it, and the documents with most of them. Its id lasts
     over later maps as long as its passages are mostly the same."""
     place = (caller.tenant_id, workspace_id)
-    found = await _browsing(container).get(place, theme_id)
+    found = await while_connected(request, _browsing(container).get(place, theme_id))
     report = await container.theme_reports().find(place, found.content_hash)
     return ThemeDetailRead.of(found, report, workspace_id)
 
