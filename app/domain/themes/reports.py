@@ -6,7 +6,7 @@ that has changed has no report until it is asked for again.
 
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import ThemeReport
@@ -16,7 +16,7 @@ from app.domain.queries.errors import ChatModelMissing
 from app.domain.queries.service import refuse_spent
 from app.domain.themes.report_repository import ThemeReportRepository
 from app.domain.themes.reporting import MAX_TOKENS, Report, messages_for, quoted_report, read_report
-from app.domain.usage.repository import UsageLedger
+from app.domain.usage.booking import book_query
 from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
@@ -82,7 +82,7 @@ class ThemeReports:
             record = await WorkspaceRepository(session).get(place[1])
             standing = await LimitsRepository(session).standing()
         refuse_deleting(record.row)
-        if not WorkspaceSettings.model_validate(record.row.settings).theme_reports:
+        if not WorkspaceSettings.stored(record.row.settings).theme_reports:
             raise ThemeReportsOff("Set theme_reports of the workspace to have reports written.", workspace_id=place[1])
         workspace = await self._workspaces.engine_workspace(record)
         material = await self._browser.material(workspace, theme_id)
@@ -100,15 +100,13 @@ class ThemeReports:
             try:
                 report = quoted_report(material) if is_extractive else await _asked(chat, material)
             finally:
-                if meter.totals:
-                    async with self._database.tenant(place[0]) as session:
-                        await UsageLedger(session).add(meter, place[1])
+                await book_query(self._database, *place, uuid4(), meter)
         async with self._database.tenant(place[0]) as session:
             reports = ThemeReportRepository(session)
             await reports.add(
                 place[1],
                 material.content_hash,
-                [passage.version_id for passage in material.passages],
+                material.versions,
                 title=report.title,
                 summary=report.summary,
                 model=chat.profile.name,

@@ -79,11 +79,13 @@ class ConceptListing:
 
 @dataclass(frozen=True)
 class ReportMaterial:
-    """What a report of a theme is made from; `content_hash` is a digest of all that its passages say now."""
+    """What a report of a theme is made from; `content_hash` is a digest of all that its passages say now, and `versions` all
+    that they are of: label and concepts may be words of any."""
 
     theme: ThemeEvidence
     passages: tuple[PassageEvidence, ...]
     content_hash: bytes
+    versions: tuple[UUID, ...]
 
 
 @dataclass(frozen=True)
@@ -134,13 +136,14 @@ class ThemeBrowser:
             theme, *children = await opened.themes([node, *sorted(inside, key=_place)])
             leaves = {node.id: opened.tree.tree.leaves(node)}
             ids = (await load_members(opened.usable, leaves, PASSAGES_SHOWN)).get(node.id, [])
+            digest, _ = await digest_content(opened.usable, leaves[node.id])
             return ThemeDetail(
                 theme=theme,
                 children=tuple(children),
                 passages=tuple(await load_evidence(session, workspace.ref, ids, engine="lazy")),
                 documents=tuple(await load_documents(opened.usable, leaves[node.id], DOCUMENTS_SHOWN)),
                 map=map_state(opened.tree, workspace.corpus_version),
-                content_hash=await digest_content(opened.usable, leaves[node.id]),
+                content_hash=digest,
             )
 
     async def concepts(
@@ -163,10 +166,12 @@ class ThemeBrowser:
             [theme] = await opened.themes([node])
             leaves = {node.id: opened.tree.tree.leaves(node)}
             ids = (await load_members(opened.usable, leaves, REPORTED_PASSAGES)).get(node.id, [])
+            digest, versions = await digest_content(opened.usable, leaves[node.id])
             return ReportMaterial(
                 theme=theme,
                 passages=tuple(await load_evidence(session, workspace.ref, ids, engine="lazy")),
-                content_hash=await digest_content(opened.usable, leaves[node.id]),
+                content_hash=digest,
+                versions=versions,
             )
 
 

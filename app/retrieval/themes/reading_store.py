@@ -86,7 +86,8 @@ SELECT share.document_id, share.passages, document.title, document.filename
 
 _DIGEST = """
 WITH {trusted}
-SELECT sha256(string_agg(passage.content_hash, ''::bytea ORDER BY passage.content_hash)) AS digest
+SELECT sha256(string_agg(passage.content_hash, ''::bytea ORDER BY passage.content_hash)) AS digest,
+       coalesce(array_agg(DISTINCT p.version_id), '{{}}') AS versions
   FROM unnest(CAST(:leaves AS uuid[])) asked (leaf_id)
   JOIN theme_passages p ON p.tenant_id = :tenant_id AND p.map_id = :map_id AND p.theme_id = asked.leaf_id
   JOIN trusted ON trusted.version_id = p.version_id
@@ -135,7 +136,7 @@ WITH {trusted}, wanted AS (
   SELECT asked.theme_id, asked.leaf_id
     FROM unnest(CAST(:themes AS uuid[]), CAST(:leaves AS uuid[])) asked (theme_id, leaf_id)
 ), counted AS (
-SELECT wanted.*, count(*) AS passages, (array_agg(t.passage_id ORDER BY t.passage_id))[:looked_at] AS few
+SELECT wanted.*, count(*) AS passages, (array_agg(t.passage_id ORDER BY t.passage_id))[1 : :looked_at] AS few
   FROM wanted
  CROSS JOIN LATERAL (SELECT t.passage_id FROM concept_postings t
                       WHERE t.workspace = :workspace AND t.key = wanted.key OFFSET 0) t
@@ -242,10 +243,11 @@ async def load_documents(usable: Usable, leaves: Sequence[UUID], wanted: int) ->
     return [DocumentShare(row.document_id, row.title, row.filename, row.passages) for row in rows]
 
 
-async def digest_content(usable: Usable, leaves: Sequence[UUID]) -> bytes:
-    """Of what the passages of these leaves say, whatever their order; equal as long as they say the same."""
+async def digest_content(usable: Usable, leaves: Sequence[UUID]) -> tuple[bytes, tuple[UUID, ...]]:
+    """Of what the passages of these leaves say, whatever their order; equal as long as they say the same. And whose they
+    are, by version."""
     [row] = await usable.rows(_DIGEST, leaves=list(leaves))
-    return bytes(row.digest or b"")
+    return bytes(row.digest or b""), tuple(row.versions)
 
 
 async def load_members(usable: Usable, leaves: Mapping[UUID, Sequence[UUID]], wanted: int) -> dict[UUID, list[int]]:

@@ -82,11 +82,12 @@ async def read_theme(
     ),
 )  # fmt: skip
 async def write_report(
-    workspace_id: WorkspaceDep, theme_id: UUID, caller: EditorCaller, container: ContainerDep
+    request: Request, workspace_id: WorkspaceDep, theme_id: UUID, caller: EditorCaller, container: ContainerDep
 ) -> ThemeReportRead:
     """By one call of the workspace's chat model, if the workspace wants reports (`theme_reports`) and none of what the theme's
     passages say now is there. The offline model quotes sentences, and says so."""
-    found = await container.theme_reports().write((caller.tenant_id, workspace_id), theme_id)
+    writing = container.theme_reports().write((caller.tenant_id, workspace_id), theme_id)
+    found = await while_connected(request, writing)
     return ThemeReportRead.model_validate(found)
 
 
