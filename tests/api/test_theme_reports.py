@@ -10,10 +10,11 @@ from sqlalchemy import func, select
 
 from app.bootstrap import Worker
 from app.db.base import WorkspaceId
-from app.db.models import ThemeReport
+from app.db.models import ThemeReport, ThemeReportSource
 from app.db.session import Database
 from app.domain.tenants.records import Role
 from app.jobs import PurgeDocument
+from app.retrieval.themes import browsing
 from app.settings import Settings
 from tests.api.conftest import Connect, Index
 from tests.api.documents import upload_text
@@ -71,6 +72,17 @@ async def test_a_report_is_written_once_for_a_content_and_goes_with_it(
     await attempt(worker.jobs, PurgeDocument(*ids), runs=1)
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         assert await session.scalar(select(func.count()).select_from(ThemeReport)) == 0
+
+
+async def test_a_report_goes_with_every_document_of_its_theme(
+    client: httpx.AsyncClient, tenancy: Tenancy, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browsing, "REPORTED_PASSAGES", 1)
+    workspace_id, documents, themes = await prepared(client, tenancy, index, settings={"theme_reports": True})
+    assert (await client.post(f"/v1/workspaces/{workspace_id}/themes/{themes[1]}/report")).status_code == 200
+    async with tenancy.database.tenant(tenancy.tenant_id) as session:
+        sources = await session.scalars(select(ThemeReportSource.version_id))
+        assert {str(version_id) for version_id in sources} == {document["version"]["id"] for document in documents[:2]}
 
 
 async def test_a_model_that_fails_leaves_the_theme(
