@@ -10,13 +10,14 @@ from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 
 from app.api.access import access_of_routes
+from app.api.connected import all_ended
 from app.api.health import router as health
 from app.api.idempotency import install_idempotency
 from app.api.metrics import router as metrics
 from app.api.middleware import BodyLimit, RequestContext, SecurityHeaders
 from app.api.openapi import install_openapi, query_names
 from app.api.problems import install_problem_handlers
-from app.api.stopping import noticing_signals
+from app.api.stopping import Stopping, noticing_signals
 from app.api.v1.admin.plans import router as plans
 from app.api.v1.admin.router import router as operators
 from app.api.v1.router import openai_router
@@ -63,7 +64,7 @@ def create_app(container: Container | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.stopping = asyncio.Event()
+        app.state.stopping = Stopping()
         if container is not None:
             app.state.container = container
             yield
@@ -75,8 +76,9 @@ def create_app(container: Container | None = None) -> FastAPI:
             async with open_container(settings) as opened:
                 app.state.container = opened
                 await opened.graph.search.warm()
-                with noticing_signals(app.state.stopping):
+                with noticing_signals(app.state.stopping, settings.shutdown_grace_seconds):
                     yield
+                await all_ended()
         finally:
             await asyncio.to_thread(stop_tracing)
 

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from sqlalchemy import text
 
+from app.api.stopping import Stopping
 from app.bootstrap import Container
 from app.db.base import WorkspaceId
 from app.db.session import Database
@@ -82,3 +84,30 @@ async def test_a_client_that_does_not_read_holds_neither_the_model_nor_a_connect
 
         await until(is_idle)
         writer.close()
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_server_that_can_wait_no_longer_says_so_and_books_what_was_written(
+    client: httpx.AsyncClient, tenancy: Tenancy, model: str, stub_llm: StubServer, is_streamed: bool
+) -> None:
+    fault = {"piece_ms": 100} if is_streamed else {"delay_ms": 60_000}
+    stub_llm.set_faults({"kind": "answer", "body": LONG, **fault})
+    body = {"model": model, "messages": MESSAGES, "stream": is_streamed}
+    asking = asyncio.create_task(client.post(PATH, json=body, timeout=60))
+
+    async def is_asked() -> bool:
+        return bool((await asyncio.to_thread(stub_llm.stats))["in_flight"].get("answer"))
+
+    await until(is_asked)
+    await asyncio.sleep(0.5)
+    stopping: Stopping = client._transport.app.state.stopping  # type: ignore[attr-defined]
+    stopping.overdue.set()
+    answer = await asking
+    stopping.overdue.clear()
+    if is_streamed:
+        assert '"code":"server_stopping"' in answer.text.strip().split("\n\n")[-1]
+    else:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "server_stopping")
+    async with tenancy.database.tenant(tenancy.tenant_id) as session:
+        booked = (await session.execute(text("SELECT purpose FROM usage_events"))).scalars().all()
+    assert "answer" in booked

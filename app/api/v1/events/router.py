@@ -55,7 +55,7 @@ async def stream_events(
     feed = EventFeed(container.database, caller.tenant_id, workspace_id)
     await feed.check(after)  # refused before the first byte is out
     return StreamingResponse(
-        _frames(feed, after, request.app.state.stopping),
+        _frames(feed, after, request.app.state.stopping.begun),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import to_json
 from starlette.requests import Request
 
-from app.api.connected import in_background
+from app.api.connected import in_background, while_serving
 from app.api.openai_errors import openai_error
 from app.api.problems import InternalError, problem_body, request_id_of, status_of
 from app.domain.answering.service import Writing
@@ -43,7 +43,7 @@ class Chunks:
 
     async def _write(self) -> None:
         try:
-            await self._writing.stream(self._pieces.put)
+            await while_serving(self._request, self._writing.stream(self._pieces.put))
         except Exception:
             await self._pieces.put(None)
             raise

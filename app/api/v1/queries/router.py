@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.connected import while_connected
+from app.api.connected import ServerStopping, while_connected
 from app.api.deps import ContainerDep, ReaderCaller, WorkspaceDep
 from app.api.idempotency import READS_ONLY
 from app.api.problems import problems
@@ -49,6 +49,7 @@ QUERY_ERRORS: tuple[type[AppError], ...] = (
     EmbeddingMismatch,
     ModelUnavailable,
     QueryDeadline,
+    ServerStopping,
 )
 
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/query", tags=["queries"])
