@@ -75,6 +75,16 @@ def test_what_is_asked_for_exists(name: str, expression: str) -> None:
         assert set(re.findall(r"\w+", group)) <= offered, group
 
 
+def test_what_tells_of_a_process_that_is_gone_does_not_go_with_it() -> None:
+    """Once no target is left there is no series, and a comparison of nothing with 0 never fires."""
+    for rule in RULES:
+        for series, matchers in SELECTOR.findall(re.sub(r"absent\([^)]*\)", "", rule["expr"])):
+            if series in ("up", "trellis_reachable"):
+                for label, _, values in MATCHER.findall(matchers):
+                    for value in values.split("|"):
+                        assert f'absent({series}{{{label}="{value}"}})' in rule["expr"], rule["alert"]
+
+
 def test_every_metric_is_on_the_dashboard() -> None:
     shown = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ()))
     assert [name for name, _, _ in declared() if not re.search(rf"\b{name}(_bucket|_count|_sum)?\b", shown)] == []
