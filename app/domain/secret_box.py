@@ -21,12 +21,15 @@ class SecretBox:
     """Fernet (AES-128-CBC with HMAC-SHA256) under HKDF-SHA256 (RFC 5869) of the secret, so that the secret itself and
     the keys of other purposes stay unrelated to this one.
 
-    `secret_key` may be several secrets by comma: the first encrypts, and what any of them has encrypted is read.
+    `secret_key` may be several secrets by comma: the first encrypts, and what any of them has encrypted is read. So is
+    what the value as a whole has: releases before took it as one secret, whatever commas or space it held.
     """
 
     def __init__(self, secret_key: SecretStr, purpose: str) -> None:
-        secrets = [secret.strip() for secret in secret_key.get_secret_value().split(",")]
-        self._fernet = MultiFernet([_fernet(secret, purpose) for secret in secrets if secret])
+        whole = secret_key.get_secret_value()
+        secrets = [secret for part in whole.split(",") if (secret := part.strip())]
+        before = [whole] if secrets != [whole] else []
+        self._fernet = MultiFernet([_fernet(secret, purpose) for secret in (*secrets, *before)])
 
     def encrypt(self, plain: bytes) -> bytes:
         return self._fernet.encrypt(plain)

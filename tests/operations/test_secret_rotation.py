@@ -14,7 +14,7 @@ from app.db.session import Database
 from app.domain.events.webhook_repository import WebhookRepository
 from app.domain.events.webhooks import webhook_box
 from app.domain.models.service import ModelProfiles, NewProfile
-from app.domain.secret_box import SecretBox, SecretUnreadable
+from app.domain.secret_box import SecretBox, SecretUnreadable, _fernet
 from app.domain.secret_rotation import renew_secrets
 from app.settings import Settings
 from tests.operations.conftest import MakeDatabase
@@ -31,6 +31,14 @@ def test_the_first_secret_encrypts_and_all_are_read() -> None:
     assert new.decrypt(both.renew(old.encrypt(b"kept"))) == b"kept"
     with pytest.raises(SecretUnreadable):
         old.decrypt(both.encrypt(b"made since"))
+
+
+@pytest.mark.parametrize("given", ["with, a comma", "with an end of line\n"])
+def test_what_the_whole_value_encrypted_when_it_was_one_secret_is_read(given: str) -> None:
+    kept = _fernet(given, "test").encrypt(b"kept")
+    box = SecretBox(SecretStr(given), "test")
+    assert box.decrypt(kept) == b"kept"
+    assert SecretBox(SecretStr(given.split(",")[0].strip()), "test").decrypt(box.renew(kept)) == b"kept"
 
 
 @pytest.mark.parametrize("given", ["a secret of our own,development-only-secret", " , "])
