@@ -27,6 +27,7 @@ BASE = "localhost/trellis-base:13"
 # As in Debian's own slim images.
 LEFT_OUT = ("doc", "man", "locale", "info", "lintian", "bug")
 BASE_DAYS = 7
+PUBLIC_HOSTS = {"pypi.org", "files.pythonhosted.org", "localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,15 @@ def make_base(engine: Engine, *, fresh: bool) -> None:
 
 
 def refuse_traces(engine: Engine, name: str, private: list[str]) -> None:
-    """Raise if an image, its history or its configuration names one of `private` hosts, or if it holds leftovers of fetching."""
+    """Raise if one of the patterns `private` is in an image, its history or its configuration, or leftovers of fetching are."""
     told = engine.call("inspect", "--type", "image", name).stdout + engine.call("history", "--no-trunc", name).stdout
-    found = [host for host in private if host in told]
+    found = [pattern for pattern in private if re.search(pattern, told)]
     mounted = Path(engine.call("image", "mount", name).stdout.strip())
     try:
         places = [mounted / place for place in ("etc/apt", "etc/pip.conf", "etc/ssl/build.pem", "var", "opt", "root")]
         present = [str(place) for place in places if place.exists()]
-        for host in private:
-            answer = subprocess.run(["grep", "-rlIF", host, *present], capture_output=True, text=True)
+        for pattern in private:
+            answer = subprocess.run(["grep", "-rlIP", "-e", pattern, *present], capture_output=True, text=True)
             found += [str(Path(line).relative_to(mounted)) for line in answer.stdout.splitlines()]
         left = [
             path for place in ("etc/pip.conf", "etc/ssl/build.pem", "etc/apt/sources.list.d/build.list")
@@ -126,9 +127,24 @@ def _slim(root: Path) -> None:
         (root / name).unlink(missing_ok=True)
 
 
+def traces_of(url: str) -> Iterator[str]:
+    """Patterns of a text that tells that packages came from `url`, none for a host that stands in packages' own texts.
+
+    Not of the host alone: one that is called `proxy` is a word.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.password:
+        yield re.escape(f"{parts.username}:{parts.password}")
+    if host and host not in PUBLIC_HOSTS and not host.endswith(".debian.org"):
+        yield rf"//([^/@ ]*@)?{re.escape(host)}(?![\w.-])"
+        if parts.port is not None:
+            yield rf"(?<![\w.-]){re.escape(host)}:{parts.port}(?!\d)"
+
+
 @contextmanager
 def _fetching_configuration() -> Iterator[tuple[list[str], list[str]]]:
-    """Options of a build that hand in this machine's sources of packages, and hosts that must not show in an image."""
+    """Options of a build that hand in this machine's sources of packages, and patterns of what must not show in an image."""
     folder = Path(tempfile.mkdtemp(prefix="trellis-fetch-"))
     try:
         address = mirror()
@@ -141,9 +157,8 @@ def _fetching_configuration() -> Iterator[tuple[list[str], list[str]]]:
         lines = "".join(f"{name} = {value}\n" for name, value in settings.items())
         (folder / "pip-config").write_text(f"[global]\n{lines}")
         options = [part for path in folder.iterdir() for part in ("--secret", f"id={path.name},src={path}")]
-        hosts = {urlsplit(value).hostname or "" for value in (address, *settings.values()) if "://" in value}
-        # Debian's and Python's own public hosts stand in their packages' texts.
-        yield options, sorted(host for host in hosts if host and not host.endswith(".debian.org"))
+        urls = [value for value in (address, *settings.values()) if "://" in value]
+        yield options, sorted({pattern for url in urls for pattern in traces_of(url)})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
