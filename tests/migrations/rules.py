@@ -7,15 +7,24 @@ A statement on a table that the same migration makes may do everything. A migrat
 import re
 from collections.abc import Iterable
 
-TABLE = r'(?:ONLY )?(?:public\.)?"?(?P<table>\w+)"?'
+TABLE = r'(?:ONLY )?(?:public\.)?"?(?P<table>[\w%]+)"?'
 ALTER = rf"ALTER TABLE (?:IF EXISTS )?{TABLE} (?:.*, )?"
 # Name of the rule: what breaks it. The running release would break, or everybody would wait.
 RULES = {
-    "drops": rf"DROP TABLE (?:IF EXISTS )?{TABLE}|{ALTER}DROP COLUMN",
+    "drops": (
+        rf"DROP (?:TABLE|FUNCTION|PROCEDURE|INDEX) (?:CONCURRENTLY )?(?:IF EXISTS )?{TABLE}|{ALTER}DROP (?:COLUMN|CONSTRAINT)"
+    ),
     "renames": rf"{ALTER}RENAME",
     "changes a type": rf"{ALTER}ALTER (?:COLUMN )?\"?\w+\"? (?:SET DATA )?TYPE",
     "demands a value": rf"{ALTER}ADD (?:COLUMN )?\"?\w+\"? (?!.*DEFAULT).*NOT NULL|{ALTER}ALTER (?:COLUMN )?\"?\w+\"? SET NOT NULL",
-    "checks all rows": rf"{ALTER}ADD (?:CONSTRAINT \"?\w+\"? )?(?:CHECK|FOREIGN KEY)(?!.*NOT VALID)",
+    "rewrites": (
+        rf"{ALTER}ADD (?:COLUMN )?\"?\w+\"? .*(?:GENERATED|(?:small|big)?serial\b"
+        r"|DEFAULT .*\b(?:gen_random_uuid|uuidv\d|uuid_\w+|random|clock_timestamp|nextval)\()"
+    ),
+    "checks all rows": (
+        rf"{ALTER}ADD (?:CONSTRAINT \"?\w+\"? )?(?:CHECK|FOREIGN KEY)(?!.*NOT VALID)"
+        rf"|{ALTER}ADD COLUMN \"?\w+\"? .*(?:REFERENCES|CHECK)"
+    ),
     "builds an index under a lock": (
         rf"CREATE (?:UNIQUE )?INDEX (?!CONCURRENTLY)(?:.*?) ON {TABLE}"
         rf"|{ALTER}ADD (?:CONSTRAINT \"?\w+\"? )?(?:UNIQUE|PRIMARY KEY|EXCLUDE)(?!.*USING INDEX)"
@@ -24,18 +33,25 @@ RULES = {
     "locks a table": rf"LOCK (?:TABLE )?{TABLE}|CLUSTER|VACUUM FULL",
 }
 MADE = re.compile(r'CREATE TABLE (?:IF NOT EXISTS )?(?:public\.)?"?(\w+)"?', re.IGNORECASE)
-# Bodies of functions are run later, by those who call them.
+# Bodies of functions are run later, by those who call them; that of DO is run at once.
+FUNCTION = re.compile(r"\s*CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE)\b", re.IGNORECASE)
 BODY = re.compile(r"(\$\w*\$).*?\1", re.DOTALL)
+# In these a statement that breaks a rule stands further on.
+HOLDERS = re.compile(r"DO\b|WITH\b", re.IGNORECASE)
 
 
 def broken_rules(statements: Iterable[str]) -> dict[str, str]:
     """The rules that the statements of one migration break, each with the first statement that does."""
-    plain = [" ".join(BODY.sub("''", statement).split()) for statement in statements]
+    plain = [
+        " ".join((BODY.sub("''", statement) if FUNCTION.match(statement) else statement).split())
+        for statement in statements
+    ]
     made = {name for statement in plain for name in MADE.findall(statement)} | {"alembic_version"}
     broken: dict[str, str] = {}
     for statement in plain:
         for rule, pattern in RULES.items():
-            found = re.match(_one_table(pattern), statement, re.IGNORECASE)
+            look = re.search if HOLDERS.match(statement) else re.match
+            found = look(rf"\b(?:{_one_table(pattern)})", statement, re.IGNORECASE)
             if found is not None and _table(found) not in made:
                 broken.setdefault(rule, statement)
     return broken

@@ -32,12 +32,21 @@ LAST_WITHOUT_RULES = "0041"
         ("CREATE UNIQUE INDEX i ON documents (title)", "builds an index under a lock"),
         ("ALTER TABLE documents ADD CONSTRAINT c UNIQUE (title)", "builds an index under a lock"),
         ("UPDATE documents SET a = 1", "writes many rows"),
+        ("DROP INDEX documents", "drops"),
+        ("DROP FUNCTION documents(uuid)", "drops"),
+        ("DO $$ BEGIN EXECUTE format('DROP INDEX %I', 'documents'); END $$", "drops"),
+        ("DO $$ BEGIN UPDATE documents SET a = 1; END $$", "writes many rows"),
+        ("WITH x AS (SELECT 1) UPDATE documents SET a = 1", "writes many rows"),
+        ("ALTER TABLE documents ADD COLUMN a uuid DEFAULT gen_random_uuid() NOT NULL", "rewrites"),
+        ("ALTER TABLE documents ADD COLUMN a text GENERATED ALWAYS AS (b || c) STORED", "rewrites"),
+        ("ALTER TABLE documents ADD COLUMN a uuid REFERENCES blobs (id)", "checks all rows"),
         ("LOCK TABLE documents IN EXCLUSIVE MODE", "locks a table"),
     ],
 )
 def test_a_statement_that_breaks_a_rule_is_found(statement: str, rule: str) -> None:
     assert list(broken_rules([statement])) == [rule]
-    assert broken_rules(["CREATE TABLE documents (id uuid)", "CREATE TABLE blobs (id uuid)", statement]) == {}
+    if "%I" not in statement:
+        assert broken_rules(["CREATE TABLE documents (id uuid)", "CREATE TABLE blobs (id uuid)", statement]) == {}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +58,10 @@ def test_a_statement_that_breaks_a_rule_is_found(statement: str, rule: str) -> N
         "ALTER TABLE documents VALIDATE CONSTRAINT c",
         "ALTER TABLE documents ADD CONSTRAINT c UNIQUE USING INDEX i",
         "CREATE INDEX CONCURRENTLY i ON documents (title)",
-        "CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ UPDATE documents SET a = 1 $$",
+        "ALTER TABLE documents ADD COLUMN a timestamptz DEFAULT now() NOT NULL",
+        "CREATE POLICY p ON documents FOR UPDATE USING (true)",
+        "DO $$ BEGIN GRANT UPDATE ON documents TO trellis_app; END $$",
+        "CREATE OR REPLACE FUNCTION f() RETURNS void LANGUAGE sql AS $$ UPDATE documents SET a = 1 $$",
         "UPDATE alembic_version SET version_num='0099'",
     ],
 )
