@@ -7,7 +7,10 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-config --no-emit-index-url --no-emit-find-links --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev images images-run test test-age test-images chaos fuzz check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-scale-out bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes eval-theme-questions migrate lock clean
+# The first commit whose workers pass over settings of a workspace that only a newer release knows.
+FIRST_UPGRADABLE := 76e884121919c635937be058f78e540794f6e81a
+
+.PHONY: help setup demo dev images images-run test test-age test-images test-upgrade chaos fuzz check format lint types imports audit licences bench-graph bench-ingest bench-fairness bench-fence bench-lazy bench-query bench-scale-out bench-storage bench-tenants bench-vectors eval eval-duplicates eval-quick eval-routing eval-themes eval-theme-questions migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -39,6 +42,9 @@ test: setup ## run all tests against real servers
 test-age: setup ## run the tests of the AGE graph store, on a Postgres with AGE that is prepared first
 	@$(BIN)/python deploy/prepare_age.py; code=$$?; if [ $$code = 3 ]; then echo "[age] the tests of the AGE graph store are SKIPPED"; \
 		elif [ $$code != 0 ]; then exit $$code; else TRELLIS_TEST_GRAPH_STORE=age $(BIN)/python -m pytest -n 2 --dist loadscope -m age $(ARGS); fi
+
+test-upgrade: setup ## let the worker of an earlier release work on this one's schema (PREVIOUS=commit)
+	@TRELLIS_PREVIOUS_RELEASE=$(or $(PREVIOUS),$(FIRST_UPGRADABLE)) $(BIN)/python -m pytest -q -rs tests/operations/test_previous_release.py
 
 chaos: setup ## hurt a whole installation and compare it with one left in peace (SEED= DOCUMENTS=200 WORKSPACES=10 WORKERS=3 FAULTS=)
 	@$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(DOCUMENTS),--documents $(DOCUMENTS)) \

@@ -1,6 +1,7 @@
 """A rolling upgrade: workers of the previous release serve the API of this one, on the schema of this one.
 
-The previous release is the newest tag, or the commit in TRELLIS_PREVIOUS_RELEASE. It runs with the packages of this one.
+The previous release is the newest tag, or the commit in TRELLIS_PREVIOUS_RELEASE (`make test-upgrade` names one while there is no
+tag). It runs with the packages of this one.
 """
 
 import asyncio
@@ -34,7 +35,12 @@ def previous_code(tmp_path: Path) -> Iterator[Path]:
     """The code of the previous release, in a folder of its own."""
     release = os.environ.get("TRELLIS_PREVIOUS_RELEASE") or git("tag", "--sort=-creatordate", "--merged").split("\n")[0]
     if not release:
-        pytest.skip("there is no release yet: name a commit with TRELLIS_PREVIOUS_RELEASE")
+        pytest.skip("there is no release yet: name a commit with TRELLIS_PREVIOUS_RELEASE, or run make test-upgrade")
+    if (
+        subprocess.run(["git", "cat-file", "-e", f"{release}^{{commit}}"], cwd=ROOT, capture_output=True).returncode
+        != 0
+    ):
+        pytest.skip(f"{release} is not in this copy of the repository: fetch its history")
     folder = tmp_path / "previous"
     git("worktree", "add", "--detach", str(folder), release)
     yield folder
