@@ -27,7 +27,7 @@ BASE = "localhost/trellis-base:13"
 # As in Debian's own slim images.
 LEFT_OUT = ("doc", "man", "locale", "info", "lintian", "bug")
 BASE_DAYS = 7
-PUBLIC_HOSTS = {"pypi.org", "files.pythonhosted.org", "localhost", "127.0.0.1", "::1"}
+LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def traces_of(url: str) -> Iterator[str]:
     host = parts.hostname or ""
     if parts.password:
         yield re.escape(f"{parts.username}:{parts.password}")
-    if host and host not in PUBLIC_HOSTS and not host.endswith(".debian.org"):
+    if host and host not in LOCAL_HOSTS and not host.endswith(".debian.org"):
         yield rf"//([^/@ ]*@)?{re.escape(host)}(?![\w.-])"
         if parts.port is not None:
             yield rf"(?<![\w.-]){re.escape(host)}:{parts.port}(?!\d)"

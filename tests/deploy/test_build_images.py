@@ -18,7 +18,6 @@ def shows(url: str, text: str) -> bool:
         ("http://proxy:3128", "Acquire::http::Proxy proxy:3128"),
         ("http://proxy:3128", "http://proxy/debian"),
         ("http://us:pass@proxy", "http://us:pass@proxy/debian"),
-        ("https://us:pass@pypi.org/simple", "https://us:pass@pypi.org/simple"),
     ],
 )
 def test_where_packages_came_from_is_found(url: str, text: str) -> None:
@@ -28,9 +27,8 @@ def test_where_packages_came_from_is_found(url: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("url", "text"),
     [
-        ("https://pypi.org/simple", "Homepage: https://pypi.org/project/x"),
         ("http://localhost:3141/root/pypi", "listens on http://localhost:3141"),
-        ("http://deb.debian.org/debian", "http://deb.debian.org/debian"),
+        ("http://us:pass@deb.debian.org/debian", "http://deb.debian.org/debian"),
         ("http://proxy:3128", "proxies = {'http': 'http://proxy.example.com'}; the proxy: a word"),
     ],
 )
