@@ -27,7 +27,7 @@ def test_where_packages_came_from_is_found(url: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("url", "text"),
     [
-        ("http://localhost:3141/root/pypi", "listens on http://localhost:3141"),
+        ("http://localhost:3141/index", "listens on http://localhost:3141"),
         ("http://us:pass@deb.debian.org/debian", "http://deb.debian.org/debian"),
         ("http://proxy:3128", "proxies = {'http': 'http://proxy.example.com'}; the proxy: a word"),
     ],
