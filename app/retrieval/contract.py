@@ -269,8 +269,11 @@ class GraphMoves(Protocol):
 class LazyIndex(Protocol):
     """Writes the LLM-free index in the caller's transaction, so that a version is there whole or not at all."""
 
-    async def add(self, session: TenantSession, ref: WorkspaceRef, title: str, passages: Sequence[PassageRow]) -> None:
-        """Index passages that the same transaction has stored."""
+    async def add(
+        self, session: TenantSession, ref: WorkspaceRef, title: str, passages: Sequence[PassageRow], *,
+        is_file_name: bool = False,
+    ) -> None:  # fmt: skip
+        """Index passages that the same transaction has stored; a title that is a file's name names no concept."""
         ...
 
     async def remove(self, session: TenantSession, ref: WorkspaceRef, version_id: UUID) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from app.bootstrap import Container
 from app.db.base import TenantId, WorkspaceId
@@ -16,7 +16,7 @@ from app.domain.tenants.records import Role
 from app.retrieval.contract import GRAPH_MODES, MODES, WorkspaceRef
 from app.retrieval.store.passages import StoredVersion, insert_passages
 from app.text.passages import PassageDraft
-from tests.api.conftest import Connect
+from tests.api.conftest import Connect, Index
 from tests.api.documents import queued_jobs, set_state, upload_text
 from tests.factories import Tenancy
 
@@ -296,6 +296,31 @@ async def test_a_changed_profile_leaves_documents_outdated_until_a_reindex(
     assert {payload["version_id"] for _, payload in jobs} == versions
     assert (await read(client, busy))["outdated"]
     assert (await client.post(f"{here}/reindex")).json() == {"queued": 0}
+
+
+async def test_a_new_title_leaves_a_document_outdated_until_a_reindex_forgets_the_old_one(
+    client: httpx.AsyncClient, tenancy: Tenancy, index: Index
+) -> None:
+    workspace_id = WorkspaceId((await client.post("/v1/workspaces", json={"name": "A"})).json()["id"])
+    document = await upload_text(client, workspace_id, "Bread needs time.", title="Falconheart Dismissals")
+    path = f"/v1/workspaces/{workspace_id}"
+    await index(tenancy, document)
+
+    async def is_named() -> bool:
+        version = (await read(client, document))["version"]["id"]
+        sql = "SELECT l.surfaces::text FROM lazy_passages l JOIN passages p ON p.id = l.passage_id WHERE p.version_id = :id"
+        async with tenancy.database.tenant(tenancy.tenant_id) as session:
+            (surfaces,) = (await session.execute(text(sql), {"id": version})).scalars()
+        return "Falconheart" in surfaces
+
+    assert await is_named()
+    patched = await client.patch(f"{path}/documents/{document['id']}", json={"title": "Falconheart Dismissals"})
+    assert not patched.json()["outdated"]
+    patched = await client.patch(f"{path}/documents/{document['id']}", json={"title": "Bread"})
+    assert patched.json()["outdated"]
+    assert (await client.post(f"{path}/reindex", json={})).json() == {"queued": 1}
+    await index(tenancy, await read(client, document))
+    assert not await is_named()
 
 
 async def test_a_name_or_a_mode_does_not_make_documents_outdated(client: httpx.AsyncClient, tenancy: Tenancy) -> None:

@@ -83,8 +83,9 @@ class ContentService:
         refuse_deleting(workspace)
         before = await documents.get(document_id)
         is_unchanged = before.blob.sha256 == original.stored.sha256
-        if content.title is not None:
+        if content.title not in (None, document.title):
             document.title = content.title
+            await documents.outdate(document_id)
         if content.metadata is not None:
             check_metadata(WorkspaceSettings.stored(workspace.settings).metadata_fields, content.metadata)
             document.metadata_ = content.metadata

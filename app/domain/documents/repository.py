@@ -20,6 +20,7 @@ from sqlalchemy import (
     table,
     text,
     tuple_,
+    update,
 )
 
 from app.db.base import TenantRow
@@ -112,6 +113,14 @@ class DocumentRepository(TenantRepository):
         if after is not None:
             query = query.where(tuple_(Document.created_at, Document.id) < tuple_(*after))
         return await self._load(query.order_by(Document.created_at.desc(), Document.id.desc()).limit(limit))
+
+    async def outdate(self, document_id: UUID) -> None:
+        """For a new title: passages, concepts and terms of what is indexed still speak of the old one."""
+        await self.session.execute(
+            update(Version)
+            .where(Version.tenant_id == self.session.tenant_id, Version.document_id == document_id)
+            .values(index_profile_hash="")
+        )
 
     async def renew_outdated(self, workspace: Workspace) -> Sequence[UUID]:
         """Give each document whose newest version has another profile than `workspace` a queued new version of the same

@@ -37,8 +37,9 @@ class DocumentService:
         document = await self._documents.lock(document_id)
         if document.deleting_at is not None:
             raise DocumentDeleting("This document is being deleted.", document_id=document_id)
-        if title is not None:
+        if title not in (None, document.title):
             document.title = title
+            await self._documents.outdate(document_id)
         if metadata is not None:
             workspace = (await WorkspaceRepository(self._session).get(self._workspace_id)).row
             check_metadata(WorkspaceSettings.stored(workspace.settings).metadata_fields, metadata)

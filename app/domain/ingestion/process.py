@@ -149,7 +149,7 @@ class VersionProcessor:
             for row, digest, vector in zip(rows, embedded.hashes, embedded.vectors, strict=True)
         }
         await PassageVectors(workspace.vector_suffix).write(session, facts.ref, facts.version_id, vectors)
-        await lazy.add(session, facts.ref, facts.title, rows)
+        await lazy.add(session, facts.ref, facts.title, rows, is_file_name=facts.title == facts.filename)
 
 
 async def _embed_all(model: EmbeddingModel, texts: Mapping[bytes, str]) -> dict[bytes, Vectors]:

@@ -62,7 +62,9 @@ PUBLISH_TEXT = text(f"""
 WITH finished AS ({FINISH} RETURNING s.version_id), described AS (
   UPDATE versions
      SET language = :language, page_count = :page_count, char_count = :char_count, passage_count = :passage_count,
-         chunk_count = :chunk_count, index_profile_hash = :profile_hash
+         chunk_count = :chunk_count,
+         index_profile_hash = CASE WHEN (SELECT title FROM documents WHERE tenant_id = :tenant_id AND id = :document_id) = :title
+                                   THEN :profile_hash ELSE '' END
     FROM finished WHERE tenant_id = :tenant_id AND id = finished.version_id
 ), moved AS ({_MOVE_LIVE.format(of="FROM finished")}), bumped AS ({_BUMP_CORPUS} AND EXISTS (SELECT 1 FROM finished))
 SELECT version_id FROM finished
@@ -198,6 +200,7 @@ class IngestionRepository(TenantRepository):
             **finished(claim, "ready", None, stage_ms),
             **asdict(found),
             "document_id": facts.document_id,
+            "title": facts.title,
             "workspace_id": facts.ref.workspace_id,
             "is_partial": False,
         }

@@ -33,15 +33,26 @@ class ConceptIndex:
     def __init__(self, run: RunAside = asyncio.to_thread) -> None:
         self._run = run
 
-    async def add(self, session: TenantSession, ref: WorkspaceRef, title: str, passages: Sequence[PassageRow]) -> None:
-        """Index passages of one version that the same transaction has stored."""
+    async def add(
+        self,
+        session: TenantSession,
+        ref: WorkspaceRef,
+        title: str,
+        passages: Sequence[PassageRow],
+        *,
+        is_file_name: bool = False,
+    ) -> None:
+        """Index passages of one version that the same transaction has stored. A title that is only the file's name is found by
+        its words, and names no concept."""
         if not passages:
             return
         length = 0
         for start in range(0, len(passages), _BATCH):
             batch = passages[start : start + _BATCH]
             # Leases and other documents of this process go on meanwhile.
-            found = dict(zip([row.id for row in batch], await self._run(_analyse, title, batch), strict=True))
+            found = dict(
+                zip([row.id for row in batch], await self._run(_analyse, title, is_file_name, batch), strict=True)
+            )
             await add_passages(
                 session,
                 ref,
@@ -58,12 +69,12 @@ class ConceptIndex:
         await remove_version(session, ref, version_id)
 
 
-def _analyse(title: str, passages: Sequence[PassageRow]) -> list[_Analysis]:
+def _analyse(title: str, is_file_name: bool, passages: Sequence[PassageRow]) -> list[_Analysis]:
     """Each passage is read once, for its concepts and for its terms."""
     found = []
     for passage in passages:
         read = sentences(passage.text)
-        mentions = select_mentions(title, passage.heading_path, read)
+        mentions = select_mentions("" if is_file_name else title, passage.heading_path, read)
         terms = count_terms(title, passage.heading_path, chain.from_iterable([sentence.tokens for sentence in read]))
         found.append(_Analysis(mentions, terms, json.dumps([mention.surface for mention in mentions])))
     return found

@@ -77,6 +77,17 @@ async def test_a_version_cannot_go_while_its_index_is_there(corpus: Corpus) -> N
         await corpus.change("DELETE FROM versions WHERE id = :id", id=stored.version_id)
 
 
+@pytest.mark.parametrize("is_file_name", [False, True])
+async def test_a_files_name_is_found_by_its_words_and_names_no_concept(corpus: Corpus, is_file_name: bool) -> None:
+    async with corpus.database.tenant(corpus.ref.tenant_id) as session:
+        version = await corpus.add_version(session, "bread-recipes.md")
+        passages = await insert_passages(session, version, "bread-recipes.md", paragraphs(DOCUMENTS["Thames"]))
+        await corpus.index.add(session, corpus.ref, "bread-recipes.md", passages, is_file_name=is_file_name)
+        rows = await session.execute(text("SELECT surfaces::text FROM lazy_passages"))
+        found = "bread-recipes.md" in " ".join(rows.scalars())
+    assert found is not is_file_name
+
+
 async def test_a_rolled_back_upload_leaves_no_row(corpus: Corpus) -> None:
     async def fail_after_indexing() -> None:
         async with corpus.database.tenant(corpus.ref.tenant_id) as session:

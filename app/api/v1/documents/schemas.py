@@ -179,7 +179,9 @@ class DocumentRead(BaseModel):
     metadata: dict[str, Any]
     status: Status
     queryable_modes: list[str] = Field(description="Modes whose queries use this document now.")
-    outdated: bool = Field(description="Indexed under other settings than the workspace has now.")
+    outdated: bool = Field(
+        description="Indexed under other settings than the workspace has now, or under another title."
+    )
     version: VersionRead
     engines: dict[Literal["lazy", "graph"], EngineRead]
     failed_chunks: list[FailedChunk] = Field(description="The first of them; only when one document is read.")
