@@ -175,7 +175,7 @@ def _passed_over(kind: QuestionKind, mode: str, situation: Situation) -> str:
     if set(known) & set(THEME_MODES) and not situation.has_themes:
         known = [name for name in known if name not in THEME_MODES]
         rest = _passed_over_modes(known, situation)
-        return f"There is no map of themes yet. {rest}".strip()
+        return f"The workspace has no themes now. {rest}".strip()
     return _passed_over_modes(known, situation)
 
 

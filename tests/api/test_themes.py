@@ -180,7 +180,7 @@ async def test_without_a_map_the_answer_is_empty_and_says_why(
     async with tenancy.database.tenant(tenancy.tenant_id) as session:
         await session.execute(update(ThemeMap).values(state="ready", empty_reason="too_few_passages"))
     notice = (await ask(client, workspace_id))["notices"][0]
-    assert (notice["code"], notice["facts"]) == ("themes_empty", {"reason": "too_few_passages"})
+    assert (notice["code"], notice["facts"]) == ("themes_empty", {"reason": "too_few_passages", "passages": 0})
     assert (await client.get(f"{here}/{uuid4()}")).json()["code"] == "theme_not_found"
 
 
@@ -298,7 +298,7 @@ async def test_auto_picks_themes_where_there_is_a_map(
         await session.execute(delete(ThemeMap))
     answer = await ask(client, workspace_id, survey, mode="auto")
     assert answer["mode"] == "lazy-wide"
-    assert "There is no map of themes yet." in answer["routing"]["reason"]
+    assert "The workspace has no themes now." in answer["routing"]["reason"]
 
 
 async def test_what_came_later_and_what_was_sampled_is_told(

@@ -20,6 +20,7 @@ from app.retrieval.themes.tree import ThemeNode
 from app.text.concepts.extraction import query_concepts
 
 THEMES_LEG: Final = "themes"
+NO_THEME: Final = "No theme has a passage that answers this and may be shown."
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ async def assemble(
     return SearchResult(
         passages,
         stage_ms=opened.clock.stages,
-        notes=() if themes else ("No theme of the workspace matches the question.",),
+        notes=() if themes else (NO_THEME,),
         withheld=_withheld(opened, found, wanted),
         details=_details(opened, found),
         themes=ThemesFound(themes, level, state, notices_of(opened.tree.row, state)),

@@ -132,7 +132,11 @@ def no_map(row: MapRow | None) -> Notice:
     if not row.is_ready:
         return Notice("themes_not_built", "The first map of themes is being made now.", {"state": row.state})
     reason = row.empty_reason or "too_few_concepts"
-    return Notice("themes_empty", EMPTY_REASONS.get(reason, EMPTY_REASONS["too_few_concepts"]), {"reason": reason})
+    return Notice(
+        "themes_empty",
+        EMPTY_REASONS.get(reason, EMPTY_REASONS["too_few_concepts"]),
+        {"reason": reason, "passages": row.passages},
+    )
 
 
 def _concept(row: ConceptRow, asked: Set[int]) -> ThemeConcept:
