@@ -93,10 +93,11 @@ async def test_a_server_that_can_wait_no_longer_says_so_and_books_what_was_writt
     fault = {"piece_ms": 100} if is_streamed else {"delay_ms": 60_000}
     stub_llm.set_faults({"kind": "answer", "body": LONG, **fault})
     body = {"model": model, "messages": MESSAGES, "stream": is_streamed}
+    before = stub_llm.stats()["calls"].get("answer", 0)
     asking = asyncio.create_task(client.post(PATH, json=body, timeout=60))
 
     async def is_asked() -> bool:
-        return bool((await asyncio.to_thread(stub_llm.stats))["in_flight"].get("answer"))
+        return bool((await asyncio.to_thread(stub_llm.stats))["calls"].get("answer", 0) > before)
 
     await until(is_asked)
     await asyncio.sleep(0.5)

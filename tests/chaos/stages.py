@@ -82,7 +82,7 @@ def embedding(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Rea
 
 
 def writing(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:
-    return held_at_write(stack, "corpus_versions", tenant, "lazy", "embedding")
+    return held_at_write(stack, "live_versions", tenant, "lazy", "embedding")
 
 
 def extracting(stack: ChaosStack, tenant: str) -> AbstractAsyncContextManager[Reached]:

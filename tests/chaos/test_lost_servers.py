@@ -34,7 +34,12 @@ async def test_the_first_request_after_a_restart_of_postgres_is_answered(stack: 
             await asyncio.to_thread(stack.start_postgres)
         first = await user.ask("GET", "/v1/workspaces", repeat=False)
         assert (first.status_code, [item["name"] for item in first.json()["items"]]) == (200, [PLACE])
-        assert (await user.ask("GET", "/readyz", repeat=False)).status_code == 200
+
+        async def is_ready() -> bool:
+            """What was found is told for a second."""
+            return (await user.ask("GET", "/readyz", repeat=False)).status_code == 200
+
+        await until(is_ready)
     assert {item["status"] for item in (await user.settled(PLACE)).values()} == {"ready"}
     assert process_ids(stack) == before
     await nothing_is_left(stack)

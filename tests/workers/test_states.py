@@ -132,9 +132,9 @@ async def test_the_sweeper_sends_what_stood_still_and_not_again_at_once(
         return 0
 
     database = Database(settings.database_url.get_secret_value(), pool_size=2, publish=publish)
-    hasty = settings.model_copy(update={"requeue_after_seconds": 0.5})
+    hasty = settings.model_copy(update={"requeue_after_seconds": 3})
     try:
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(3.1)
         await Sweeper(database, hasty, nothing_waits).sweep()
         mine = [job for job in sent if job.tenant_id == uploads.tenant_id]
         assert mine == [upload.process]  # the graph has to wait for the text
@@ -146,7 +146,7 @@ async def test_the_sweeper_sends_what_stood_still_and_not_again_at_once(
         assert upload.process in sent
         await take_step(uploads, lambda states, claim: states.finish(claim, "ready"), held)
         sent.clear()
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(3.1)
         await Sweeper(database, hasty, nothing_waits).sweep()
         assert [job for job in sent if job.tenant_id == uploads.tenant_id] == [upload.index_graph]
     finally:

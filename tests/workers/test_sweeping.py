@@ -31,7 +31,7 @@ from tests.workers.uploads import Upload, Uploads
 from workers.task import attempt
 
 GRAPH = ("lazy", "graph")
-STALE_SECONDS = 0.3
+STALE_SECONDS = 3.0
 
 
 @dataclass
