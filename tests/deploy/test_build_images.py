@@ -28,7 +28,7 @@ def test_where_packages_came_from_is_found(url: str, text: str) -> None:
     ("url", "text"),
     [
         ("http://localhost:3141/index", "listens on http://localhost:3141"),
-        ("http://us:pass@deb.debian.org/debian", "http://deb.debian.org/debian"),
+        ("http://us:pass@mirror.debian.org/debian", "http://mirror.debian.org/debian"),
         ("http://proxy:3128", "proxies = {'http': 'http://proxy.example.com'}; the proxy: a word"),
     ],
 )
