@@ -99,7 +99,7 @@ class LazySearch:
         request = SearchRequest(query, DEFAULT_FLAVOUR, filter=within)
         vector = (await workspace.embedding.embed([query], role="query"))[0]
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
-            allowed = await _allowed(session, workspace, request, Stopwatch())
+            allowed = await resolve_filter(session, workspace, request, Stopwatch())
             legs = await _search_legs(session, workspace, request, vector, Stopwatch(), allowed)
             seeds = await _load(session, workspace.ref, legs.fused, request, flavour.seeds)
             weights = seed_weights(legs.fused, [seed.passage_id for seed in seeds])
@@ -120,9 +120,9 @@ class LazySearch:
     ) -> SearchResult:
         clock = Stopwatch()
         with clock.stage("embedding"):
-            query = await asked("vectors", lambda: _embedded(workspace, request.query), None)
+            query = await asked("vectors", lambda: embed_query(workspace, request.query), None)
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
-            allowed = await _allowed(session, workspace, request, clock)
+            allowed = await resolve_filter(session, workspace, request, clock)
             if allowed is not None and not allowed.version_ids:
                 note = await nothing_allowed(session, workspace.ref, request.filter, "lazy")
                 return SearchResult(
@@ -220,9 +220,10 @@ class LazySearch:
         return found
 
 
-async def _allowed(
+async def resolve_filter(
     session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, clock: Stopwatch
 ) -> Allowed | None:
+    """What the request's filter lets through; None without a filter."""
     if request.filter == NO_FILTER:
         return None
     with clock.stage("filter"):
@@ -231,7 +232,8 @@ async def _allowed(
         )
 
 
-async def _embedded(workspace: EngineWorkspace, query: str) -> Vectors | None:
+async def embed_query(workspace: EngineWorkspace, query: str) -> Vectors | None:
+    """The question's vector by the workspace's model, of its dimension. Raises what the model raises."""
     vector: Vectors = (await workspace.embedding.embed([query], role="query"))[0]
     return vector
 

@@ -6,13 +6,12 @@ is asked but the workspace's embedding, once where there is a question.
 
 from dataclasses import replace
 
-from app.db.session import Database, TenantSession
+from app.db.session import Database
 from app.providers.contract import Vectors
 from app.retrieval.contract import EngineWorkspace, SearchRequest, SearchResult
 from app.retrieval.deadline import asked
-from app.retrieval.filters import NO_FILTER
-from app.retrieval.lazy.engine import Stopwatch
-from app.retrieval.store.allowed import Allowed, nothing_allowed, resolve
+from app.retrieval.lazy.engine import Stopwatch, embed_query, resolve_filter
+from app.retrieval.store.allowed import nothing_allowed
 from app.retrieval.theme_contract import Source, ThemeRank, ThemesFound
 from app.retrieval.themes.answer import Asked, Found, assemble, cache_details
 from app.retrieval.themes.budgets import themes_wanted
@@ -40,13 +39,13 @@ class ThemeSearch:
         query = None
         if has_question:
             with clock.stage("embedding"):
-                query = await asked("vectors", lambda: _embedded(workspace, request.query), None)
+                query = await asked("vectors", lambda: embed_query(workspace, request.query), None)
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
             row = await load_map_row(session, workspace.ref)
             if row is None or not row.is_ready or not row.levels:
                 return _nothing(workspace, row, clock)
             require_level(request.themes.level, row)
-            allowed = await _allowed(session, workspace, request, clock)
+            allowed = await resolve_filter(session, workspace, request, clock)
             if allowed is not None and not allowed.version_ids:
                 note = await nothing_allowed(session, workspace.ref, request.filter, "lazy")
                 return replace(_nothing(workspace, row, clock), notes=(note,), withheld=allowed.withheld)
@@ -100,19 +99,3 @@ def _nothing(workspace: EngineWorkspace, row: MapRow | None, clock: Stopwatch) -
         details={"cache": cache_details(workspace)},
         themes=ThemesFound(notices=() if has_map else (no_map(row),)),
     )
-
-
-async def _allowed(
-    session: TenantSession, workspace: EngineWorkspace, request: SearchRequest, clock: Stopwatch
-) -> Allowed | None:
-    if request.filter == NO_FILTER:
-        return None
-    with clock.stage("filter"):
-        return await resolve(
-            session, workspace.ref, request.filter, engine="lazy", include_partial=request.include_partial
-        )
-
-
-async def _embedded(workspace: EngineWorkspace, query: str) -> Vectors | None:
-    vector: Vectors = (await workspace.embedding.embed([query], role="query"))[0]
-    return vector
