@@ -243,6 +243,8 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
         lease = _held.get()
 
         async def doubted(connection: Any) -> Any:
+            # Asked for at once: what the pool lent is taken back as soon as the connection is lost.
+            doubt = connection.doubt
             try:
                 if lease is None:
                     return await operation(connection)
@@ -251,7 +253,7 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
                         raise LeaseLost("the workspace's lease has passed to somebody else")
                     return await operation(connection)
             except BaseException:
-                connection.doubt()
+                doubt()
                 raise
 
         graph = in_graph(options["graph_name"]) if options.get("with_age") else nullcontext()

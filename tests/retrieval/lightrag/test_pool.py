@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -91,6 +91,23 @@ async def test_connections_that_were_cut_are_replaced(
             assert await names(pool) == {"pool cut", "pool again"}
     finally:
         await admin.close()
+
+
+async def test_a_connection_that_is_cut_under_a_statement_is_replaced(pool: EngineDatabase) -> None:
+    cut: list[int] = []
+
+    async def run(connection: asyncpg.Connection) -> int:
+        pid: int = await connection.fetchval("SELECT pg_backend_pid()")
+        if not cut:
+            cut.append(pid)
+            with suppress(asyncpg.PostgresError):
+                await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+            # The pool takes it back when it hears of the end.
+            await asyncio.sleep(0.1)
+            raise asyncpg.ConnectionDoesNotExistError
+        return pid
+
+    assert await pool._run_with_retry(run) not in {0, *cut}
 
 
 async def test_a_server_that_comes_back_is_used_again_by_the_same_pool(settings: Settings) -> None:
