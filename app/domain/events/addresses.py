@@ -71,4 +71,6 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
             inner = IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
+        if address.is_site_local:
+            return False
     return address.is_global and not address.is_multicast and not address.is_reserved and str(address) not in OF_CLOUDS
