@@ -165,8 +165,13 @@ class EngineConnection(asyncpg.Connection):  # type: ignore[misc]
 class _FencedConnection(OneConnection):
     """Each statement inside the fence of the task that asks."""
 
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        # Asked for at once: the pool takes back what it lent as soon as the connection is lost.
+        self._enter = connection.enter
+
     async def _fetch(self, statement: str, *arguments: Any) -> Sequence[Any]:
-        await self._connection.enter(_fence.get())
+        await self._enter(_fence.get())
         return await super()._fetch(statement, *arguments)
 
 
@@ -302,11 +307,12 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
             connection = await self._begin(f"{_BEGIN_READING}{share}")
         except (asyncpg.UndefinedObjectError, asyncpg.InvalidParameterValueError) as error:
             raise EngineUnavailable("the search's snapshot is gone with its connection; try again") from error
+        lose_track = connection.lose_track
         try:
             yield _FencedConnection(connection)
         finally:
             # The end of the transaction takes back what was set in it.
-            connection.lose_track()
+            lose_track()
             await self._end(connection)
 
     async def _begin(self, first: str) -> Any:
@@ -331,8 +337,9 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
     async def _end(self, connection: Any) -> None:
         """Give a connection back; asyncpg's own way to end a transaction that is open reports it as a fault."""
         try:
-            if not connection.is_closed() and connection.is_in_transaction():
-                with suppress(*LOST_CONNECTION):
+            # One that was lost has nothing to end, and the caller knows of it.
+            with suppress(*LOST_CONNECTION):
+                if not connection.is_closed() and connection.is_in_transaction():
                     await connection.execute("ROLLBACK")
         finally:
             await self.pool.release(connection)

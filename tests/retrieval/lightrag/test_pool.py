@@ -12,8 +12,17 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
+from app.db.base import TenantId, WorkspaceId
 from app.db.session import Database
-from app.retrieval.lightrag.pool import EngineDatabase, EngineUnavailable, engine_workspace, open_engine_database
+from app.retrieval.contract import WorkspaceRef
+from app.retrieval.lightrag.pool import (
+    LOST_CONNECTION,
+    EngineDatabase,
+    EngineUnavailable,
+    engine_workspace,
+    inside,
+    open_engine_database,
+)
 from app.retrieval.lightrag.reads import Reads
 from app.settings import Settings, UnsafeEnvironment
 from tests.cluster import Cluster
@@ -195,6 +204,24 @@ async def test_a_snapshot_that_is_gone_is_an_outage_and_harms_no_connection(
                     raise AssertionError("there is no such snapshot")
         await add(pool, "w_gone", "pool one")
         assert await names(pool) == {"pool one"}
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["at once", "after the pool heard of it"])
+async def test_a_snapshot_whose_connection_is_cut_is_an_outage(pool: EngineDatabase, *, is_known: bool) -> None:
+    ref = WorkspaceRef(TenantId(uuid4()), WorkspaceId(uuid4()), 7)
+
+    async def search() -> None:
+        with inside(ref):
+            async with pool.snapshot() as reads:
+                with suppress(*LOST_CONNECTION):
+                    await reads.fetch("SELECT pg_terminate_backend(pg_backend_pid())")
+                if is_known:
+                    await asyncio.sleep(0.1)
+                await reads.fetch("SELECT 1")
+
+    with pytest.raises(EngineUnavailable):
+        await search()
+    assert await pool.fetch("SELECT 1")
 
 
 async def test_what_broke_off_before_it_was_executed_leaves_no_transaction_open(
