@@ -1,6 +1,8 @@
 """A tenant with a large backlog does not hide the lost work of another one."""
 
 from datetime import timedelta
+from itertools import permutations
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
@@ -8,8 +10,8 @@ from sqlalchemy import text
 
 from app.db.session import Database
 from app.domain.ingestion.purge_repository import StaleWork
-from app.domain.ingestion.sweeper import in_turns
-from app.jobs import PurgeDocument, PurgeGraphVersion
+from app.domain.ingestion.sweeper import JOBS, LOCKED, in_lock_order, in_turns
+from app.jobs import MergeDuplicates, PurgeDocument, PurgeGraphVersion, RefreshThemes
 from tests.factories import Tenancy
 from tests.workers.uploads import Upload, Uploads
 
@@ -62,3 +64,19 @@ def test_the_room_of_a_queue_is_given_out_in_turns_over_all_kinds() -> None:
     backlog = [("purging", PurgeGraphVersion(tenants[0], place, uuid4())) for _ in range(3)]
     lost = [("document", PurgeDocument(tenants[1], place, uuid4())) for _ in range(2)]
     assert in_turns([*backlog, *lost]) == [backlog[0], lost[0], backlog[1], lost[1], backlog[2]]
+
+
+def test_rows_are_locked_in_one_order_by_all_sweepers() -> None:
+    """Both kinds of looks at a workspace lock the same row: one sweeper that found (a, b) and one that found (b, a) wait."""
+    tenant, first, second = sorted(uuid4() for _ in range(3))
+    jobs = [MergeDuplicates(tenant, first), RefreshThemes(tenant, first), RefreshThemes(tenant, second)]
+    document = PurgeDocument(tenant, second, uuid4())
+    for found in permutations((*jobs, document)):
+        ordered = in_lock_order(found)
+        assert ordered[0] == document
+        assert ordered[-1] == jobs[-1]
+
+
+def test_every_kind_of_work_has_its_place_in_that_order() -> None:
+    row = SimpleNamespace(tenant_id=uuid4(), workspace_id=uuid4(), subject_id=uuid4())
+    assert {type(job(row)) for job in JOBS.values()} <= set(LOCKED)

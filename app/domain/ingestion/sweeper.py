@@ -5,7 +5,7 @@ Any number of sweepers may run: a job sent twice is claimed once.
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -52,6 +52,12 @@ JOBS: Mapping[str, Callable[[Any], Job]] = {
     "duplicates": lambda row: MergeDuplicates(row.tenant_id, row.workspace_id),
     "themes": lambda row: RefreshThemes(row.tenant_id, row.workspace_id),
 }
+# The place of a job's row in the order in which rows are locked: states of versions, documents, workspaces, changes, and
+# last, as all transactions do, corpus versions.
+LOCKED: Mapping[type[Job], int] = {
+    ProcessVersion: 0, IndexGraph: 0, PurgeGraphVersion: 0, PurgeDocument: 1, PurgeWorkspace: 2, PurgeTenant: 2,
+    ChangeEntities: 3, MergeDuplicates: 4, RefreshThemes: 4,
+}  # fmt: skip
 TENANT = "tenant"
 # Themes are only ever looked at because a sweep says so: no sign that anything was lost.
 EXPECTED = frozenset({"themes"})
@@ -119,7 +125,7 @@ class Sweeper:
             await IndexStates(session).mark_sent(
                 [job.version_id for job in jobs if isinstance(job, ProcessVersion | IndexGraph)]
             )
-            await self._mark_others_sent(PurgeRepository(session), jobs)
+            await self._mark_others_sent(PurgeRepository(session), in_lock_order(jobs))
             for job in jobs:
                 enqueue(session, job)
 
@@ -139,6 +145,12 @@ class Sweeper:
                     await repository.touch_duplicates(job.workspace_id)
                 case RefreshThemes():
                     await repository.touch_themes(job.workspace_id)
+
+
+def in_lock_order(jobs: Sequence[Job]) -> list[Job]:
+    """By table and then by id, so that of two sweepers that found the same rows, each in an order of its own, none holds
+    what the other waits for."""
+    return sorted(jobs, key=lambda job: (LOCKED[type(job)], astuple(job)))
 
 
 def in_turns(stale: Sequence[tuple[str, Job]]) -> list[tuple[str, Job]]:
