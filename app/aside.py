@@ -5,7 +5,6 @@ which all documents of the process depend.
 """
 
 import asyncio
-import gc
 import os
 import pickle
 import struct
@@ -14,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol, TypeVar
+
+from app.collector import calm_collector
 
 R = TypeVar("R")
 
@@ -151,6 +152,5 @@ def _portable(error: Exception) -> Exception:
 
 
 if __name__ == "__main__":
-    gc.freeze()
-    gc.set_threshold(50_000)
+    calm_collector()
     serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -23,6 +23,7 @@ from app.api.v1.admin.router import router as operators
 from app.api.v1.router import openai_router
 from app.api.v1.router import router as v1
 from app.bootstrap import Container, open_container, start_traces
+from app.collector import calm_collector
 from app.logs import configure_logging, log_stray_error
 from app.settings import Settings
 from app.tracing import stop_tracing
@@ -76,6 +77,7 @@ def create_app(container: Container | None = None) -> FastAPI:
             async with open_container(settings) as opened:
                 app.state.container = opened
                 await opened.graph.search.warm()
+                calm_collector()
                 with noticing_signals(app.state.stopping, settings.shutdown_grace_seconds):
                     yield
                 await all_ended()

@@ -4,7 +4,6 @@ Celery's threads hand coroutines to it and wait. It is made by the first job of 
 """
 
 import asyncio
-import gc
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -15,14 +14,13 @@ from typing import Any, TypeVar
 import uvloop
 
 from app.bootstrap import Worker, open_worker, start_traces
+from app.collector import calm_collector
 from app.logs import log_stray_error
 from app.settings import Settings
 from app.tracing import stop_tracing
 
 Result = TypeVar("Result")
 CLOSE_SECONDS = 30
-# Objects made since the last collection.
-COLLECT_AFTER = 50_000
 
 
 class Runtime:
@@ -38,7 +36,7 @@ class Runtime:
         self._stack = AsyncExitStack()
         self._running: set[asyncio.Task[Any]] = set()
         self._worker: Worker = self._submit(self._stack.enter_async_context(open_worker(settings))).result()
-        _calm_collector()
+        calm_collector()
 
     def run(self, work: Callable[[Worker], Coroutine[Any, Any, Result]]) -> Result:
         """Run a job's coroutine on the loop and wait for it."""
@@ -67,13 +65,6 @@ class Runtime:
             return await work(self._worker)
         finally:
             self._running.discard(task)
-
-
-def _calm_collector() -> None:
-    """Do not look through what the modules hold, a million objects, for each few hundred that a document makes."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER)
 
 
 _lock = threading.Lock()

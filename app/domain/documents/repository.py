@@ -12,6 +12,7 @@ from sqlalchemy import (
     Select,
     Text,
     Uuid,
+    bindparam,
     column,
     func,
     insert,
@@ -56,6 +57,62 @@ SELECT DISTINCT ON (b.sha256) b.sha256, d.id
  ORDER BY b.sha256, d.created_at
 """)
 
+# Built once: to build them for each request takes longer than to send them.
+_RECORDS: "Select[Document, Version, Blob, str, bool]" = (
+    select(
+        Document, Version, Blob, statuses.c.status,
+        (Version.index_profile_hash != Workspace.index_profile_hash).label("is_outdated"),
+    )
+    .join(statuses, (statuses.c.tenant_id == Document.tenant_id) & (statuses.c.document_id == Document.id))
+    .join(Version, (Version.tenant_id == Document.tenant_id) & (Version.id == statuses.c.version_id))
+    .join(Blob, (Blob.tenant_id == Version.tenant_id) & (Blob.id == Version.blob_id))
+    .join(Workspace, (Workspace.tenant_id == Document.tenant_id) & (Workspace.id == Document.workspace_id))
+    .where(Document.tenant_id == bindparam("tenant"), Document.workspace_id == bindparam("workspace"))
+    # Workers change these rows in the meantime: what an earlier query of this session read must not shadow them.
+    .execution_options(populate_existing=True)
+)  # fmt: skip
+_RECORD = _RECORDS.where(Document.id == bindparam("document"))
+_STATES = (
+    select(IndexState)
+    .where(
+        IndexState.tenant_id == bindparam("tenant"), IndexState.version_id.in_(bindparam("versions", expanding=True))
+    )
+    .order_by(IndexState.engine.desc())
+    .execution_options(populate_existing=True)
+)
+_ANSWERING = (
+    select(LiveVersion.document_id, LiveVersion.engine)
+    .join(
+        IndexState,
+        (IndexState.tenant_id == LiveVersion.tenant_id)
+        & (IndexState.version_id == LiveVersion.version_id)
+        & (IndexState.engine == LiveVersion.engine),
+    )
+    .where(
+        LiveVersion.tenant_id == bindparam("tenant"),
+        LiveVersion.document_id.in_(bindparam("documents", expanding=True)),
+        IndexState.state == "ready",
+        IndexState.cleanliness == "clean",
+    )
+)
+_CHUNK_FAILURES = (
+    select(
+        Chunk.ordinal, Chunk.error_code, Chunk.error_detail, func.min(Passage.page_start), func.max(Passage.page_end)
+    )
+    .outerjoin(
+        Passage,
+        (Passage.tenant_id == Chunk.tenant_id)
+        & (Passage.version_id == Chunk.version_id)
+        & Passage.ordinal.between(Chunk.first_passage, Chunk.last_passage),
+    )
+    .where(
+        Chunk.tenant_id == bindparam("tenant"), Chunk.version_id == bindparam("version"), Chunk.state == "failed"
+    )
+    .group_by(Chunk.ordinal, Chunk.error_code, Chunk.error_detail)
+    .order_by(Chunk.ordinal)
+    .limit(SHOWN_CHUNK_FAILURES)
+)  # fmt: skip
+
 
 class DocumentRepository(TenantRepository):
     """Documents of one workspace."""
@@ -66,7 +123,7 @@ class DocumentRepository(TenantRepository):
 
     async def get(self, document_id: UUID) -> DocumentRecord:
         """With the chunks that failed. Raises DocumentNotFound."""
-        records = await self._load(self._records().where(Document.id == document_id))
+        records = await self._load(_RECORD, document=document_id)
         if not records:
             raise DocumentNotFound.of(document_id)
         return replace(records[0], chunk_failures=await self._chunk_failures(records[0].version.id))
@@ -74,7 +131,7 @@ class DocumentRepository(TenantRepository):
     async def get_many(self, document_ids: Iterable[UUID]) -> Sequence[DocumentRecord]:
         """Those there are, in the order given."""
         wanted = list(document_ids)
-        found = await self._load(self._records().where(Document.id.in_(wanted)))
+        found = await self._load(_RECORDS.where(Document.id.in_(wanted)))
         return sorted(found, key=lambda record: wanted.index(record.document.id))
 
     async def find_same_contents(self, digests: Iterable[bytes]) -> dict[bytes, UUID]:
@@ -109,7 +166,7 @@ class DocumentRepository(TenantRepository):
         self, wanted: DocumentFilter, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[DocumentRecord]:
         """Newest first, from the first after `after`."""
-        query = self._records().where(*_conditions(wanted))
+        query = _RECORDS.where(*_conditions(wanted))
         if after is not None:
             query = query.where(tuple_(Document.created_at, Document.id) < tuple_(*after))
         return await self._load(query.order_by(Document.created_at.desc(), Document.id.desc()).limit(limit))
@@ -175,24 +232,11 @@ class DocumentRepository(TenantRepository):
     def _mine(self) -> tuple[ColumnElement[bool], ...]:
         return (Document.tenant_id == self.session.tenant_id, Document.workspace_id == self.workspace_id)
 
-    def _records(self) -> "Select[Document, Version, Blob, str, bool]":
-        return (
-            select(
-                Document, Version, Blob, statuses.c.status,
-                (Version.index_profile_hash != Workspace.index_profile_hash).label("is_outdated"),
-            )
-            .join(statuses, (statuses.c.tenant_id == Document.tenant_id) & (statuses.c.document_id == Document.id))
-            .join(Version, (Version.tenant_id == Document.tenant_id) & (Version.id == statuses.c.version_id))
-            .join(Blob, (Blob.tenant_id == Version.tenant_id) & (Blob.id == Version.blob_id))
-            .join(
-                Workspace, (Workspace.tenant_id == Document.tenant_id) & (Workspace.id == Document.workspace_id)
-            )
-            .where(*self._mine())
-        )  # fmt: skip
-
-    async def _load(self, query: "Select[Document, Version, Blob, str, bool]") -> Sequence[DocumentRecord]:
-        # Workers change these rows in the meantime: what an earlier query of this session read must not shadow them.
-        found = (await self.session.execute(query.execution_options(populate_existing=True))).all()
+    async def _load(
+        self, query: "Select[Document, Version, Blob, str, bool]", **values: UUID
+    ) -> Sequence[DocumentRecord]:
+        mine = {"tenant": self.session.tenant_id, "workspace": self.workspace_id}
+        found = (await self.session.execute(query, mine | values)).all()
         states = await self._states([row[1].id for row in found])
         answering = await self._answering([row[0].id for row in found])
         return [
@@ -208,54 +252,23 @@ class DocumentRepository(TenantRepository):
             for document, version, blob, status, is_outdated in found
         ]
 
-    async def _states(self, version_ids: Iterable[UUID]) -> Mapping[UUID, Sequence[IndexState]]:
-        query = self.rows(IndexState, IndexState.version_id.in_(version_ids)).order_by(IndexState.engine.desc())
+    async def _states(self, version_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[IndexState]]:
         states: defaultdict[UUID, list[IndexState]] = defaultdict(list)
-        for state in await self.session.scalars(query.execution_options(populate_existing=True)):
+        values = {"tenant": self.session.tenant_id, "versions": version_ids}
+        for state in await self.session.scalars(_STATES, values):
             states[state.version_id].append(state)
         return states
 
-    async def _answering(self, document_ids: Iterable[UUID]) -> Mapping[UUID, set[str]]:
-        query = (
-            select(LiveVersion.document_id, LiveVersion.engine)
-            .join(
-                IndexState,
-                (IndexState.tenant_id == LiveVersion.tenant_id)
-                & (IndexState.version_id == LiveVersion.version_id)
-                & (IndexState.engine == LiveVersion.engine),
-            )
-            .where(
-                LiveVersion.tenant_id == self.session.tenant_id,
-                LiveVersion.document_id.in_(document_ids),
-                IndexState.state == "ready",
-                IndexState.cleanliness == "clean",
-            )
-        )
+    async def _answering(self, document_ids: Sequence[UUID]) -> Mapping[UUID, set[str]]:
         answering: defaultdict[UUID, set[str]] = defaultdict(set)
-        for document_id, engine in await self.session.execute(query):
+        values = {"tenant": self.session.tenant_id, "documents": document_ids}
+        for document_id, engine in await self.session.execute(_ANSWERING, values):
             answering[document_id].add(engine)
         return answering
 
     async def _chunk_failures(self, version_id: UUID) -> tuple[ChunkFailure, ...]:
-        query = (
-            select(
-                Chunk.ordinal, Chunk.error_code, Chunk.error_detail,
-                func.min(Passage.page_start), func.max(Passage.page_end),
-            )
-            .outerjoin(
-                Passage,
-                (Passage.tenant_id == Chunk.tenant_id)
-                & (Passage.version_id == Chunk.version_id)
-                & Passage.ordinal.between(Chunk.first_passage, Chunk.last_passage),
-            )
-            .where(
-                Chunk.tenant_id == self.session.tenant_id, Chunk.version_id == version_id, Chunk.state == "failed"
-            )
-            .group_by(Chunk.ordinal, Chunk.error_code, Chunk.error_detail)
-            .order_by(Chunk.ordinal)
-            .limit(SHOWN_CHUNK_FAILURES)
-        )  # fmt: skip
-        rows = (await self.session.execute(query)).all()
+        values = {"tenant": self.session.tenant_id, "version": version_id}
+        rows = (await self.session.execute(_CHUNK_FAILURES, values)).all()
         return tuple(ChunkFailure(row[0], row[1] or "", row[2] or "", row[3], row[4]) for row in rows)
 
 
