@@ -24,18 +24,22 @@ from app.domain.tenants.service import TenantService
 class Installation:
     """Running processes, the owner's database, and an admin's key of each tenant."""
 
-    api_url: str
+    api_urls: tuple[str, ...]
     owner_url: str
     keys: tuple[str, str]
-    api_pid: int
+    api_pids: tuple[int, ...]
+
+    @property
+    def api_url(self) -> str:
+        return self.api_urls[0]
 
     def client(self, key: str) -> httpx.Client:
         return httpx.Client(base_url=f"{self.api_url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=120)
 
 
 @contextmanager
-def installation(name: str) -> Iterator[Installation]:
-    """Start it in a run folder of this name, and stop and remove it after the block."""
+def installation(name: str, *, apis: int = 1) -> Iterator[Installation]:
+    """Start it in a run folder of this name, and stop and remove it after the block. `apis`: processes that answer."""
     folder = open_run_folder(name)
     servers = Servers(folder)
     processes: AppProcesses | None = None
@@ -55,11 +59,11 @@ def installation(name: str) -> Iterator[Installation]:
                 "TRELLIS_BLOB_URL": f"file://{folder / 'blobs'}",
             },
         )
-        api = processes.start_api()
+        children = [processes.start_api(number) for number in range(apis)]
         processes.start_worker()
         processes.start_beat()
         processes.wait_until_ready()
-        yield Installation(processes.api_url, urls.owner, keys, api.process.pid)
+        yield Installation(tuple(processes.api_urls), urls.owner, keys, tuple(child.process.pid for child in children))
     finally:
         if processes is not None:
             processes.stop()

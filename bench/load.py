@@ -1,8 +1,9 @@
 """Many clients at once: 64 of them mix modes over 20 workspaces of two tenants while documents arrive and are deleted.
 
-    python -m bench.load [--clients 64] [--workspaces 20] [--pause 6] [--seconds 40] [--documents 10000] [--write docs/bench-load.md]
+    python -m bench.load [--clients 64] [--workspaces 20] [--pause 6] [--seconds 40] [--documents 10000] [--apis 2] [--write docs/bench-load.md]
 
-Starts a whole installation with offline models and one API process. Each answer is judged: no error, markers of its own
+Starts a whole installation with offline models, one worker, and an API process for each core; clients are dealt to these as a
+load balancer would, and documents arrive at the first of them. Each answer is judged: no error, markers of its own
 workspace only, nothing of a document whose deletion was answered before the question was asked. A client asks every
 `--pause` seconds on average, at times drawn beforehand (an open loop: one that has to wait is late for its next question, and
 that counts as well); in a last phase each asks as soon as it is answered. It ends with exit code 1 for an error or wrong
@@ -11,10 +12,12 @@ evidence, not for a slow machine.
 
 import argparse
 import asyncio
+import itertools
 import os
 import random
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
@@ -42,10 +45,11 @@ def main() -> None:
     parser.add_argument(
         "--documents", type=int, default=10_000, help="that wait beside the health requests; 0 for none"
     )
+    parser.add_argument("--apis", type=int, default=os.cpu_count(), help="API processes")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--write", type=Path, help="write the report here")
     arguments = parser.parse_args()
-    with installation("load") as running:
+    with installation("load", apis=arguments.apis) as running:
         report = asyncio.run(measure(running, arguments))
     text = report.render(" ".join(["python -m bench.load", *sys.argv[1:]]))
     print(text)
@@ -56,45 +60,52 @@ def main() -> None:
 
 
 async def measure(running: Installation, arguments: argparse.Namespace) -> Report:
-    report = Report(arguments.clients, arguments.workspaces, arguments.pause)
+    report = Report(arguments.clients, arguments.workspaces, arguments.pause, arguments.apis)
     chance = seeded(arguments.seed)
-    # Connections that were idle for longer may be closed by the server just when they are used again.
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-    async with aiohttp.ClientSession(running.api_url, connector=connector, timeout=aiohttp.ClientTimeout(300)) as http:
+    async with AsyncExitStack() as stack:
+        https = [await stack.enter_async_context(session(url)) for url in running.api_urls]
+        http = https[0]
         places = await places_of(http, running.keys, arguments.workspaces, graph_every=GRAPH_EVERY)
         corpus = Corpus()
         await fill(http, corpus, places, DOCUMENTS)
-        asker = Asker(http, corpus, places, report.faults)
-        await idle(asker, report, chance)
-        await paced(asker, report, "clients", arguments, chance, writers=())
+        askers = [Asker(http, corpus, places, report.faults) for http in https]
+        await idle(askers, report, chance)
+        await paced(askers, report, "clients", arguments, chance, writers=())
         writers = [Writer(http, corpus, places, seeded(number)) for number in range(WRITERS)]
-        before = resident(running.api_pid)
-        await paced(asker, report, "clients, documents come and go", arguments, chance, writers=writers)
+        before = sum(map(resident, running.api_pids))
+        await paced(askers, report, "clients, documents come and go", arguments, chance, writers=writers)
         report.writes = sum(writer.added for writer in writers), sum(writer.removed for writer in writers)
         report.faults += [fault for writer in writers for fault in writer.faults]
         await paced(
-            asker, report, "clients without a pause", argparse.Namespace(
+            askers, report, "clients without a pause", argparse.Namespace(
                 clients=arguments.clients, pause=0, seconds=SATURATED_SECONDS
             ), chance, writers=(),
         )  # fmt: skip
-        report.memory = before, resident(running.api_pid)
+        report.memory = before, sum(map(resident, running.api_pids))
         plain = next(place for place in places if not place.has_graph)
         await status_and_health(http, report, plain, corpus, arguments.documents)
     return report
 
 
-async def idle(asker: Asker, report: Report, chance: random.Random) -> None:
+def session(url: str) -> aiohttp.ClientSession:
+    # Connections that were idle for longer may be closed by the server just when they are used again.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+    return aiohttp.ClientSession(url, connector=connector, timeout=aiohttp.ClientTimeout(300))
+
+
+async def idle(askers: Sequence[Asker], report: Report, chance: random.Random) -> None:
     """One client after a first round that loads what is loaded late."""
-    for _ in range(IDLE_QUESTIONS // 4):
-        await asker.ask(chance)
+    turns = itertools.cycle(askers)
+    for _ in range(IDLE_QUESTIONS // 4 * len(askers)):
+        await next(turns).ask(chance)
     phase = Phase("one client, nothing else", 1)
     for _ in range(IDLE_QUESTIONS):
-        phase.note(*await asker.ask(chance))
+        phase.note(*await next(turns).ask(chance))
     report.phases.append(phase)
 
 
 async def paced(
-    asker: Asker,
+    askers: Sequence[Asker],
     report: Report,
     name: str,
     arguments: argparse.Namespace,
@@ -106,7 +117,7 @@ async def paced(
     loop = asyncio.get_running_loop()
     until = loop.time() + arguments.seconds
 
-    async def client(own: random.Random) -> None:
+    async def client(asker: Asker, own: random.Random) -> None:
         due = loop.time() + own.uniform(0, arguments.pause)
         while due < until:
             await asyncio.sleep(due - loop.time())
@@ -117,7 +128,13 @@ async def paced(
 
     writing = [asyncio.create_task(writer.run(until)) for writer in writers]
     started = loop.time()
-    await asyncio.gather(*(client(seeded(chance.random())) for _ in range(arguments.clients)), *writing)
+    await asyncio.gather(
+        *(
+            client(asker, seeded(chance.random()))
+            for asker in itertools.islice(itertools.cycle(askers), arguments.clients)
+        ),
+        *writing,
+    )
     phase.seconds = loop.time() - started
     report.phases.append(phase)
 

@@ -49,6 +49,7 @@ class Report:
     clients: int
     workspaces: int
     pause: float
+    apis: int
     phases: list[Phase] = field(default_factory=list)
     rates: list[Rate] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -65,17 +66,17 @@ class Report:
             "# Queries under load",
             "",
             f"Written by `{command}`: {self.clients} clients, each asking every {self.pause:g} seconds on average (an open loop), mix modes over",
-            f"{self.workspaces} workspaces of two tenants, while {self.writes[0]} documents arrive and {self.writes[1]} are deleted. One API process",
-            "and one worker with offline models, clients on the same two cores. Every answer was judged by markers of its",
-            "workspace and by what had been deleted before it was asked for. Time begins when a question is due, so waiting for an",
-            "earlier answer counts. The last phase is saturated: each client asks as soon as it is answered, so its times are those",
-            "of a queue, and its questions a second are what the two cores can do.",
+            f"{self.workspaces} workspaces of two tenants, while {self.writes[0]} documents arrive and {self.writes[1]} are deleted. API processes: {self.apis}, one worker,",
+            "offline models, clients on the same two cores. Every answer was judged by markers of its workspace and by what had been",
+            "deleted, at whichever process, before it was asked for. Time begins when a question is due, so waiting for an earlier",
+            "answer counts. The last phase is saturated: each client asks as soon as it is answered, so its times are those of a",
+            "queue, and its questions a second are what the two cores can do.",
             "",
             f"- Errors and wrong evidence: **{len(self.faults)}** in {sum(len(phase.all) for phase in self.phases)} questions;"
             f" {failures} of the other requests failed.",
             f"- p95 with documents coming and going: **{loaded.p95:.0f} ms**, idle {idle.p95:.0f} ms: ratio **{ratio:.2f}**"
             f" (goal: below {GOAL:g}; {'met' if ratio < GOAL else 'missed'}).",
-            f"- Memory of the API process before the writes and at the end: {before:.0f} MB, {after:.0f} MB.",
+            f"- Memory of the API processes before the writes and at the end: {before:.0f} MB, {after:.0f} MB.",
             "",
             "## Milliseconds",
             "",

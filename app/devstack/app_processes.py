@@ -28,7 +28,7 @@ class AppProcesses:
 
     def __init__(self, folder: Path, settings: Mapping[str, str], *, port: int = 0) -> None:
         self.folder = folder
-        self.port = port or free_port()
+        self.ports = [port or free_port()]
         self.children: list[Child] = []
         for name in ("work", "scratch"):
             create_folder(folder / name)
@@ -44,7 +44,11 @@ class AppProcesses:
 
     @property
     def api_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self.api_urls[0]
+
+    @property
+    def api_urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{port}" for port in self.ports]
 
     def write_settings(self, file: Path) -> None:
         """Write what these processes are started with as a shell script, for commands that act on the same stack."""
@@ -56,7 +60,10 @@ class AppProcesses:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as output:
             output.write("\n".join(lines) + "\n")
 
-    def start_api(self) -> Child:
+    def start_api(self, number: int = 0) -> Child:
+        """The first one, or one of several that answer side by side, each on a port of its own that it keeps."""
+        while len(self.ports) <= number:
+            self.ports.append(free_port())
         command = [
             "uvicorn",
             "app.main:create_app",
@@ -68,11 +75,11 @@ class AppProcesses:
             "--host",
             "127.0.0.1",
             "--port",
-            str(self.port),
+            str(self.ports[number]),
             "--timeout-keep-alive",
             str(KEEP_ALIVE_SECONDS),
         ]
-        return self._start("api", command)
+        return self._start(f"api{number or ''}", command)
 
     def start_worker(self, name: str = "worker", options: Sequence[str] = ()) -> Child:
         """Names tell several workers apart, in the log folder and to the broker."""
@@ -126,6 +133,6 @@ class AppProcesses:
 
     def _api_answers(self) -> bool:
         try:
-            return httpx.get(f"{self.api_url}/readyz", timeout=2).status_code == httpx.codes.OK
+            return all(httpx.get(f"{url}/readyz", timeout=2).status_code == httpx.codes.OK for url in self.api_urls)
         except httpx.TransportError:
             return False
