@@ -111,9 +111,11 @@ bench-vectors: setup ## what an ANN index costs and saves by a workspace's size 
 	@$(BIN)/python -m bench.vectors $(if $(DIMENSIONS),--dimensions $(DIMENSIONS)) $(if $(SIZES),--sizes $(SIZES)) \
 		$(if $(INDEX_UP_TO),--index-up-to $(INDEX_UP_TO))
 
-eval: setup ## measure retrieval into docs/evaluation.md: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile JUDGE=profile
+eval: setup ## measure retrieval and themes into docs/evaluation.md, themes-evaluation.md, theme-questions.md: DATA=folder MODES=a,b SETS=a,b QUESTIONS=n EMBEDDING=profile JUDGE=profile
 	@$(BIN)/python -m bench.eval --output docs/evaluation.md $(if $(DATA),--data "$(DATA)") --modes "$(MODES)" --sets "$(SETS)" \
 		--questions $(or $(QUESTIONS),0) --embedding $(or $(EMBEDDING),offline-use) $(if $(JUDGE),--judge "$(JUDGE)")
+	@$(BIN)/python -m bench.themes --output docs/themes-evaluation.md $(if $(DATA),--data "$(DATA)")
+	@$(BIN)/python -m bench.theme_questions --output docs/theme-questions.md $(if $(DATA),--data "$(DATA)")
 
 eval-quick: setup ## measure retrieval on the extract in tests/data; fails if the lazy mode is not as good as it has to be
 	@$(BIN)/python -m bench.eval --data tests/data/retrieval --embedding offline-wordllama \

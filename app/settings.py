@@ -118,7 +118,7 @@ class Settings(BaseSettings):
         default=0.2, gt=0, description="Of the passages, what has to come or go before themes are built again."
     )
     themes_formula: Literal["weighted", "product"] = Field(
-        default="weighted", description="Of a theme's importance: weighted mean of its parts, or their product."
+        default="product", description="Of a theme's importance: a product of its parts, or their weighted mean."
     )
     themes_size_weight: float = Field(default=0.3, ge=0, description="Of a theme's size in its importance.")
     themes_distinctiveness_weight: float = Field(

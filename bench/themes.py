@@ -84,14 +84,14 @@ def _corpora(data: Path) -> Iterable[tuple[str, Sequence[SourceDocument], list[s
 def measure(name: str, documents: Sequence[SourceDocument], articles: list[str], *, has_titles: bool) -> Measured:
     """Communities of one language beside k-means on the vectors of the same texts."""
     mentions, surfaces = read(documents, has_titles=has_titles)
-    draft = build(mentions, ThemeParameters())
+    draft = build(mentions, ThemeParameters(formula="weighted"))
     truth = numbered(articles)
     base = [theme for theme in draft.themes if theme.level <= draft.base_level <= theme.last_level]
     figures = {
         "NMI": nmi(partition(draft, base), truth),
         "themes": float(len(base)),
-        "represented": represented(base, truth, lambda theme: theme.importance.importance),
-        "represented by product": represented(base, truth, lambda theme: theme.importance.product),
+        "represented": represented(base, truth, lambda theme: theme.importance.product),
+        "represented by the mean": represented(base, truth, lambda theme: theme.importance.importance),
         "named": named(draft, base, articles, surfaces),
     }
     if not has_titles:
@@ -244,7 +244,7 @@ def _of_size(mentions: Mentions, size: int) -> Mentions:
 
 
 def _page(measured: Sequence[Measured], builds: Sequence[tuple[int, DraftMap, int, float]]) -> list[str]:
-    names = ("NMI", "k-means", "themes", "represented", "represented by product", "named")
+    names = ("NMI", "k-means", "themes", "represented", "represented by the mean", "named")
     rows = [
         f"| {found.language} | {'yes' if found.has_titles else 'no'} | "
         + " | ".join(_shown(name, found.figures.get(name)) for name in names)
@@ -259,8 +259,8 @@ def _page(measured: Sequence[Measured], builds: Sequence[tuple[int, DraftMap, in
         "",
         f"- *NMI*: of the themes of the base level with the articles; at least {FLOOR:.2f} in English. It rises with the number of themes.",
         "- *k-means*: NMI of k-means with k = 48 on `offline-use` vectors of the same texts, which is told how many there are.",
-        "- *represented*: share of articles that most passages of one of the best 48 themes are of, by importance and by the product",
-        "  formula.",
+        "- *represented*: share of articles that most passages of one of the best 48 themes are of, by importance: the product of a theme's",
+        "  parts; beside it by their weighted mean (`TRELLIS_THEMES_FORMULA=weighted`).",
         "- *named*: of the themes at least half of whose passages are of one article, the share whose shown label (three terms) has a word",
         "  of the article's English title: at least four letters, no stop word, the same or with the same first five letters. Titles are",
         "  English in every language, so for the others it only counts what is written in Latin letters.",

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class ThemeParameters:
-    """Shares are of 1. Importance is the weighted mean of size, distinctiveness and density."""
+    """Shares are of 1. Importance is size times distinctiveness times
+    half of 1 + entropy, or else the weighted mean of size, distinctiveness and density."""
 
     seed: int = 20_261_201
     resolution: float = 4.0  # of the base level
@@ -22,7 +23,7 @@ class ThemeParameters:
     size_weight: float = 0.3
     distinctiveness_weight: float = 0.4
     density_weight: float = 0.3
-    formula: Literal["weighted", "product"] = "weighted"
+    formula: Literal["weighted", "product"] = "product"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -98,10 +98,10 @@ def test_every_part_of_importance_is_between_0_and_1() -> None:
         assert all(0 <= part <= 1 for part in parts)
 
 
-def test_importance_is_the_weighted_mean_that_is_documented() -> None:
+def test_importance_is_the_product_that_is_documented_or_the_weighted_mean() -> None:
     found = weigh(
         passages=3, of_passages=3, own_mentions=5, touched_mentions=10, different=8, own_df=np.array([2, 2]),
-        parameters=ThemeParameters(),
+        parameters=ThemeParameters(formula="weighted"),
     )  # fmt: skip
     assert (found.size, found.distinctiveness, found.coverage, found.entropy) == (1, 0.5, 0.25, 1)
     assert found.density == pytest.approx(0.625)
@@ -109,7 +109,7 @@ def test_importance_is_the_weighted_mean_that_is_documented() -> None:
     assert found.product == pytest.approx(np.log(4) * 0.5)
     product = weigh(
         passages=3, of_passages=3, own_mentions=5, touched_mentions=10, different=8, own_df=np.array([2, 2]),
-        parameters=ThemeParameters(formula="product"),
+        parameters=ThemeParameters(),
     )  # fmt: skip
     assert product.importance == pytest.approx(0.5)
 
