@@ -1,5 +1,6 @@
 """Reports of themes: by whose wish, from what, paid once, and gone with what they were made from."""
 
+import asyncio
 from collections import Counter
 from typing import Any
 from uuid import UUID
@@ -13,6 +14,7 @@ from app.db.base import WorkspaceId
 from app.db.models import ThemeReport, ThemeReportSource
 from app.db.session import Database
 from app.domain.tenants.records import Role
+from app.domain.themes import report_repository, reports
 from app.jobs import PurgeDocument
 from app.retrieval.themes import browsing
 from app.settings import Settings
@@ -104,6 +106,32 @@ async def test_a_model_that_fails_leaves_the_theme(
         stub_llm.clear_faults("fails")
     told = (await client.get(theme)).json()
     assert (told["report"], told["theme"]["passages"]) == (None, 2)
+
+
+async def test_a_report_is_written_once_for_all_who_ask_and_not_for_ever(
+    client: httpx.AsyncClient, tenancy: Tenancy, index: Index, stub_llm: StubServer, settings: Settings,
+    owner_database: Database, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(report_repository, "KEPT", 1)
+    chat = await register_stub(stub_llm, owner_database, settings)
+    body = {"chat_model": chat, "settings": {"theme_reports": True}}
+    workspace_id, _, themes = await prepared(client, tenancy, index, **body)
+    urls = [f"/v1/workspaces/{workspace_id}/themes/{theme}/report" for theme in themes[1:]]
+    stub_llm.set_faults(
+        {"kind": "answer", "name": "slow", "body": "Seals\n\nThey had cracks.", "delay_ms": 1000, "times": 9}
+    )
+    before = Counter(stub_llm.stats()["calls"])
+    answers = [response.json() for response in await asyncio.gather(*(client.post(urls[0]) for _ in range(3)))]
+    assert sorted(answer["is_cached"] for answer in answers) == [False, True, True]
+    assert Counter(stub_llm.stats()["calls"])["answer"] - before["answer"] == 1
+    monkeypatch.setattr(reports, "MAX_SECONDS", 0.3)
+    late = await client.post(urls[1])
+    assert (late.status_code, late.json()["code"]) == (504, "theme_report_timed_out")
+    monkeypatch.undo()
+    monkeypatch.setattr(report_repository, "KEPT", 1)
+    assert (await client.post(urls[1])).status_code == 200
+    async with tenancy.database.tenant(tenancy.tenant_id) as session:
+        assert await session.scalar(select(func.count()).select_from(ThemeReport)) == 1
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])

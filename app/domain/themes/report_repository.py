@@ -1,6 +1,7 @@
 """Queries about reports of themes."""
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import text
@@ -26,6 +27,16 @@ INSERT INTO theme_report_sources (tenant_id, report_id, version_id)
 SELECT :tenant_id, report.id, source.id FROM report, source
 """)
 
+# What a theme said before it changed is never asked for again.
+_FORGET = text("""
+DELETE FROM theme_reports r
+ WHERE r.tenant_id = :tenant_id AND r.workspace_id = :workspace_id
+   AND r.id IN (SELECT o.id FROM theme_reports o WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id
+                 ORDER BY o.created_at DESC, o.id OFFSET :kept)
+""")
+# More than anybody reads of one workspace.
+KEPT: Final = 500
+
 
 class ThemeReportRepository(TenantRepository):
     async def find(self, workspace_id: UUID, content_hash: bytes) -> ThemeReport | None:
@@ -46,7 +57,8 @@ class ThemeReportRepository(TenantRepository):
         model: str,
         is_extractive: bool,
     ) -> None:
-        """Writes nothing if one of the versions is gone, or if there is a report of this content."""
+        """Writes nothing if one of the versions is gone, or if there is a report of this content. Only the newest `KEPT` of a
+        workspace stay."""
         values = {
             "tenant_id": self.session.tenant_id,
             "workspace_id": workspace_id,
@@ -58,3 +70,5 @@ class ThemeReportRepository(TenantRepository):
             "is_extractive": is_extractive,
         }
         await self.session.execute(_ADD, values)
+        mine = {"tenant_id": self.session.tenant_id, "workspace_id": workspace_id}
+        await self.session.execute(_FORGET, {**mine, "kept": KEPT})

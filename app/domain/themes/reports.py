@@ -4,9 +4,12 @@ A report belongs to what the passages of a theme say, not to the theme: an uncha
 that has changed has no report until it is asked for again.
 """
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar, Final
 from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
 
 from app.db.base import TenantId, WorkspaceId
 from app.db.models import ThemeReport
@@ -21,13 +24,14 @@ from app.domain.workspaces.opening import WorkspaceOpener
 from app.domain.workspaces.repository import WorkspaceRepository
 from app.domain.workspaces.service import refuse_deleting
 from app.domain.workspaces.settings import WorkspaceSettings
-from app.errors import Conflict
+from app.errors import Conflict, TimedOut
 from app.providers.answers import check_text
 from app.providers.contract import ChatModel, Purpose
 from app.providers.usage import meter_usage
 from app.retrieval.themes.browsing import ReportMaterial, ThemeBrowser
 
 Place = tuple[TenantId, WorkspaceId]
+MAX_SECONDS: Final = 120.0
 
 
 class ThemeReportsOff(Conflict):
@@ -35,6 +39,13 @@ class ThemeReportsOff(Conflict):
 
     code = "theme_reports_off"
     title = "The workspace has no reports of themes"
+
+
+class ThemeReportTimedOut(TimedOut):
+    """The chat model took longer than a caller should wait; what it took is booked."""
+
+    code = "theme_report_timed_out"
+    title = "Writing the report took too long"
 
 
 class ThemeChanged(Conflict):
@@ -61,6 +72,9 @@ class WrittenReport:
 
 
 class ThemeReports:
+    # Whoever asks this process for a report that it is having written waits for that one.
+    _writing: ClassVar[WeakValueDictionary[tuple[UUID, bytes], asyncio.Lock]] = WeakValueDictionary()
+
     def __init__(self, database: Database, workspaces: WorkspaceOpener, browser: ThemeBrowser) -> None:
         self._database = database
         self._workspaces = workspaces
@@ -76,7 +90,7 @@ class ThemeReports:
         """The report of a theme as it is now; no transaction is open while the model is asked.
 
         Raises WorkspaceNotFound, WorkspaceDeleting, ThemeReportsOff, ThemeNotFound, ChatModelMissing, QuotaExceeded, what
-        the model raises, or ThemeChanged.
+        the model raises, ThemeReportTimedOut, or ThemeChanged.
         """
         async with self._database.tenant(place[0]) as session:
             record = await WorkspaceRepository(session).get(place[1])
@@ -86,13 +100,14 @@ class ThemeReports:
             raise ThemeReportsOff("Set theme_reports of the workspace to have reports written.", workspace_id=place[1])
         workspace = await self._workspaces.engine_workspace(record)
         material = await self._browser.material(workspace, theme_id)
-        known = await self.find(place, material.content_hash)
-        if known is not None:
-            return known
-        if workspace.chat is None:
-            raise ChatModelMissing("Reports are written by a chat model, and this workspace has none.")
-        refuse_spent(standing, workspace.chat.profile)
-        return await self._write(place, workspace.chat, material)
+        async with self._writing.setdefault((place[1], material.content_hash), asyncio.Lock()):
+            known = await self.find(place, material.content_hash)
+            if known is not None:
+                return known
+            if workspace.chat is None:
+                raise ChatModelMissing("Reports are written by a chat model, and this workspace has none.")
+            refuse_spent(standing, workspace.chat.profile)
+            return await self._write(place, workspace.chat, material)
 
     async def _write(self, place: Place, chat: ChatModel, material: ReportMaterial) -> WrittenReport:
         is_extractive = chat.profile.is_offline
@@ -119,5 +134,12 @@ class ThemeReports:
 
 
 async def _asked(chat: ChatModel, material: ReportMaterial) -> Report:
-    reply = await chat.complete(messages_for(material), purpose=Purpose.REPORT, max_tokens=MAX_TOKENS)
+    limit = asyncio.timeout(MAX_SECONDS)
+    try:
+        async with limit:
+            reply = await chat.complete(messages_for(material), purpose=Purpose.REPORT, max_tokens=MAX_TOKENS)
+    except TimeoutError:
+        if limit.expired():
+            raise ThemeReportTimedOut(f"The model had {MAX_SECONDS:g} seconds; ask again later.") from None
+        raise
     return read_report(check_text(reply.text, reply.finish_reason))
