@@ -114,12 +114,15 @@ class ThemeLevel:
 @dataclass(frozen=True)
 class ThemeMapState:
     """The map that the themes of an answer are from. Shares are from 0 to 1: `placed_share` of its passages came after
-    it was made, `sampled_share` of the corpus it was made from."""
+    it was made, `sampled_share` of the corpus it was made from. Of `documents` that may be used, `documents_outside` have no
+    passage in any theme."""
 
     id: UUID
     built_at: datetime
     corpus_version: int
     passages: int
+    documents: int
+    documents_outside: int
     placed_share: float
     sampled_share: float
     levels: tuple[ThemeLevel, ...]

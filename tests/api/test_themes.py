@@ -263,6 +263,37 @@ async def test_the_list_has_pages_and_details_have_children(
         assert (await client.get(here, params={"cursor": cursor})).json()["code"] == "invalid_cursor"
 
 
+async def test_documents_in_no_theme_are_counted_and_listed(
+    client: httpx.AsyncClient, tenancy: Tenancy, workspace_id: WorkspaceId, documents: list[list[Any]]
+) -> None:
+    here = f"/v1/workspaces/{workspace_id}/themes/outside"
+    assert [notice["code"] for notice in (await client.get(here)).json()["notices"]] == ["themes_not_built"]
+    await add_map(tenancy, workspace_id, [documents[0], documents[1][:1]])
+    outside = sorted([documents[1][1]["id"], documents[2][0]["id"]])
+    found, cursor = [], None
+    while True:
+        page = (await client.get(here, params={"limit": 1} | ({"cursor": cursor} if cursor else {}))).json()
+        found += [item["document_id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert (found, page["notices"]) == (outside, [])
+    for answer in (await ask(client, workspace_id), await ask(client, workspace_id, QUESTION)):
+        of = answer["themes"]["map"]
+        assert (of["documents"], of["documents_outside"]) == (5, 2)
+        [notice] = answer["notices"]
+        assert (notice["code"], notice["facts"]) == ("documents_outside", {"documents_outside": 2, "documents": 5})
+        assert notice["detail"] in answer["notes"]
+    narrowed = await ask(client, workspace_id, filter={"metadata": {"year": 2020}})
+    assert narrowed["themes"]["map"]["documents_outside"] == 1
+    await set_state(tenancy, documents[1][1], "lazy", cleanliness="purging")
+    await client.delete(documents[2][0]["links"]["self"])
+    assert (await client.get(here)).json()["items"] == []
+    listed = (await client.get(here.removesuffix("/outside"))).json()
+    assert (listed["map"]["documents"], listed["map"]["documents_outside"], listed["notices"]) == (3, 0, [])
+    assert (await client.get(here, params={"cursor": "WyJ4Il0"})).json()["code"] == "invalid_cursor"
+
+
 async def test_strangers_and_readers(
     connect: Connect, stranger: httpx.AsyncClient, other_tenancy: Tenancy, tenancy: Tenancy, workspace_id: WorkspaceId,
     themes: list[UUID], index: Index,

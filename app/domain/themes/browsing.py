@@ -9,7 +9,14 @@ from uuid import UUID
 from app.db.base import TenantId, WorkspaceId
 from app.domain.queries.service import QueryService
 from app.errors import TimedOut
-from app.retrieval.themes.browsing import ConceptListing, Position, ThemeBrowser, ThemeDetail, ThemeListing
+from app.retrieval.themes.browsing import (
+    ConceptListing,
+    OutsideListing,
+    Position,
+    ThemeBrowser,
+    ThemeDetail,
+    ThemeListing,
+)
 from app.retrieval.themes.concept_store import ConceptPosition
 
 MAX_SECONDS: Final = 20.0
@@ -51,6 +58,10 @@ class ThemeBrowsing:
     ) -> ThemeListing:
         async with _in_time():
             return await self._browser.list(await self._queries.open(*place), level=level, after=after, limit=limit)
+
+    async def outside(self, place: tuple[TenantId, WorkspaceId], *, after: UUID | None, limit: int) -> OutsideListing:
+        async with _in_time():
+            return await self._browser.outside(await self._queries.open(*place), after=after, limit=limit)
 
     async def concepts(
         self, place: tuple[TenantId, WorkspaceId], *, search: str, after: ConceptPosition | None, limit: int

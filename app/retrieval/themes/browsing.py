@@ -16,13 +16,14 @@ from app.retrieval.themes.levels import UsableTree, require_level
 from app.retrieval.themes.ranking import IMPORTANCE
 from app.retrieval.themes.reading_store import (
     DocumentShare,
+    OutsideDocument,
     Usable,
-    count_leaves,
     digest_content,
     load_documents,
     load_map_row,
     load_members,
-    load_tree,
+    load_outside,
+    load_usable_tree,
 )
 from app.retrieval.themes.tree import ThemeNode
 from app.text.concepts.extraction import query_concepts
@@ -74,6 +75,15 @@ class ConceptListing:
 
     concepts: Sequence[RankedConcept]
     following: ConceptPosition | None = None
+    notices: Sequence[Notice] = ()
+
+
+@dataclass(frozen=True)
+class OutsideListing:
+    """Documents in no theme by their ids; `has_more` of them follow. Without a map there are none, and `notices` say why."""
+
+    documents: Sequence[OutsideDocument]
+    has_more: bool = False
     notices: Sequence[Notice] = ()
 
 
@@ -146,6 +156,15 @@ class ThemeBrowser:
                 content_hash=digest,
             )
 
+    async def outside(self, workspace: EngineWorkspace, *, after: UUID | None, limit: int) -> OutsideListing:
+        """The documents that have no passage in any theme."""
+        async with self._database.snapshot(workspace.ref.tenant_id) as session:
+            opened = await _open(session, workspace)
+            if isinstance(opened, Notice):
+                return OutsideListing((), notices=(opened,))
+            found = await load_outside(opened.usable, after, limit + 1)
+            return OutsideListing(found[:limit], len(found) > limit)
+
     async def concepts(
         self, workspace: EngineWorkspace, *, search: str, after: ConceptPosition | None, limit: int
     ) -> ConceptListing:
@@ -181,8 +200,7 @@ async def _open(session: TenantSession, workspace: EngineWorkspace) -> _Opened |
     if row is None or not row.is_ready or not row.levels:
         return no_map(row)
     usable = Usable(session, workspace.ref, row.id, False, None)
-    tree = UsableTree(row, await load_tree(session, workspace.ref, row.id), await count_leaves(usable))
-    return _Opened(tree, usable)
+    return _Opened(await load_usable_tree(row, usable), usable)
 
 
 async def _find(session: TenantSession, workspace: EngineWorkspace, theme_id: UUID) -> tuple[_Opened, ThemeNode]:

@@ -95,6 +95,8 @@ def map_state(tree: UsableTree, corpus_version: int | None) -> ThemeMapState:
         built_at=row.finished_at or datetime.fromtimestamp(0, UTC),
         corpus_version=row.corpus_version,
         passages=passages,
+        documents=tree.documents.documents,
+        documents_outside=tree.documents.outside,
         placed_share=round(placed / passages, 4) if passages else 0.0,
         sampled_share=round(row.sampled_share, 4),
         levels=tree.tree.levels,
@@ -112,6 +114,15 @@ def notices_of(row: MapRow, state: ThemeMapState) -> list[Notice]:
                 "themes_stale",
                 f"{share} of the passages came after the map was made, and were put beside what they resemble.",
                 {"placed_share": state.placed_share},
+            )
+        )
+    if state.documents_outside:
+        notices.append(
+            Notice(
+                "documents_outside",
+                f"{state.documents_outside} of {state.documents} documents are in no theme: they share too few concepts with"
+                " others, or came after the map was made and resemble none. GET …/themes/outside lists them.",
+                {"documents_outside": state.documents_outside, "documents": state.documents},
             )
         )
     if row.is_sampled:

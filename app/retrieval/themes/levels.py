@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from app.errors import Invalid
-from app.retrieval.themes.tree import LeafCount, MapRow, ThemeNode, ThemeTree
+from app.retrieval.themes.tree import DocumentCounts, LeafCount, MapRow, ThemeNode, ThemeTree
 
 
 class ThemeLevelUnknown(Invalid):
@@ -17,11 +17,12 @@ class ThemeLevelUnknown(Invalid):
 
 @dataclass(frozen=True)
 class UsableTree:
-    """A map's themes, and how many passages of each leaf may be used."""
+    """A map's themes, and how many passages of each leaf and how many documents may be used."""
 
     row: MapRow
     tree: ThemeTree
     counts: Mapping[UUID, LeafCount]
+    documents: DocumentCounts
 
     def themes(self, level: int) -> list[ThemeNode]:
         """The themes of a level that have any passage that may be used."""

@@ -17,8 +17,9 @@ from app.retrieval.contract import WorkspaceRef
 from app.retrieval.store.allowed import Allowed
 from app.retrieval.store.trust import trust_parameters
 from app.retrieval.themes.labels import LABEL_TERMS
+from app.retrieval.themes.levels import UsableTree
 from app.retrieval.themes.ranking import TermUse
-from app.retrieval.themes.tree import LeafCount, MapRow, ThemeNode, ThemeTree
+from app.retrieval.themes.tree import DocumentCounts, LeafCount, MapRow, ThemeNode, ThemeTree
 
 # Concepts that are looked at for each theme: some are shown, and the label is made from what is left of them.
 CONCEPTS_READ: Final = 24
@@ -82,6 +83,26 @@ SELECT share.document_id, share.passages, document.title, document.filename
          ORDER BY count(*) DESC, p.document_id LIMIT :wanted) share
   JOIN documents document ON document.tenant_id = :tenant_id AND document.id = share.document_id
  ORDER BY share.passages DESC, share.document_id
+"""
+
+_COUNT_OUTSIDE = """
+WITH {trusted}
+SELECT count(*) AS documents,
+       count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM theme_passages p WHERE p.tenant_id = :tenant_id
+                                             AND p.map_id = :map_id AND p.version_id = trusted.version_id)) AS outside
+  FROM trusted
+"""
+
+_LIST_OUTSIDE = """
+WITH {trusted}
+SELECT d.id, d.title, d.filename
+  FROM trusted
+  JOIN versions v ON v.tenant_id = :tenant_id AND v.id = trusted.version_id
+  JOIN documents d ON d.tenant_id = v.tenant_id AND d.id = v.document_id
+ WHERE NOT EXISTS (SELECT 1 FROM theme_passages p
+                    WHERE p.tenant_id = :tenant_id AND p.map_id = :map_id AND p.version_id = trusted.version_id)
+   AND (CAST(:after AS uuid) IS NULL OR d.id > CAST(:after AS uuid))
+ ORDER BY d.id LIMIT :wanted
 """
 
 _DIGEST = """
@@ -208,6 +229,15 @@ class DocumentShare:
 
 
 @dataclass(frozen=True)
+class OutsideDocument:
+    """A document that no theme speaks of."""
+
+    document_id: UUID
+    title: str
+    filename: str
+
+
+@dataclass(frozen=True)
 class Membership:
     """The leaf and the document of a passage."""
 
@@ -227,6 +257,12 @@ async def load_tree(session: TenantSession, ref: WorkspaceRef, map_id: UUID) -> 
     return ThemeTree(tuple(ThemeNode(**row._mapping) for row in rows))
 
 
+async def load_usable_tree(row: MapRow, usable: Usable) -> UsableTree:
+    """The themes of a map with what may be used of it."""
+    tree = await load_tree(usable.session, usable.ref, row.id)
+    return UsableTree(row, tree, await count_leaves(usable), await count_outside(usable))
+
+
 async def count_leaves(usable: Usable) -> dict[UUID, LeafCount]:
     """Per leaf that has any."""
     return {row.theme_id: LeafCount(row.passages, row.placed) for row in await usable.rows(_LEAVES)}
@@ -241,6 +277,17 @@ async def load_documents(usable: Usable, leaves: Sequence[UUID], wanted: int) ->
     """The documents with most passages in these leaves."""
     rows = await usable.rows(_DOCUMENT_SHARES, leaves=list(leaves), wanted=wanted)
     return [DocumentShare(row.document_id, row.title, row.filename, row.passages) for row in rows]
+
+
+async def count_outside(usable: Usable) -> DocumentCounts:
+    [row] = await usable.rows(_COUNT_OUTSIDE)
+    return DocumentCounts(row.documents, row.outside)
+
+
+async def load_outside(usable: Usable, after: UUID | None, wanted: int) -> list[OutsideDocument]:
+    """Documents in no theme by their ids, from the first after `after`."""
+    rows = await usable.rows(_LIST_OUTSIDE, after=after, wanted=wanted)
+    return [OutsideDocument(row.id, row.title, row.filename) for row in rows]
 
 
 async def digest_content(usable: Usable, leaves: Sequence[UUID]) -> tuple[bytes, tuple[UUID, ...]]:

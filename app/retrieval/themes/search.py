@@ -17,9 +17,9 @@ from app.retrieval.themes.answer import Asked, Found, assemble, cache_details
 from app.retrieval.themes.budgets import themes_wanted
 from app.retrieval.themes.describing import no_map
 from app.retrieval.themes.legs import passage_legs, theme_legs
-from app.retrieval.themes.levels import UsableTree, require_level
+from app.retrieval.themes.levels import require_level
 from app.retrieval.themes.ranking import IMPORTANCE, chosen, route_themes
-from app.retrieval.themes.reading_store import Usable, count_leaves, load_map_row, load_memberships, load_tree
+from app.retrieval.themes.reading_store import Usable, load_map_row, load_memberships, load_usable_tree
 from app.retrieval.themes.tree import MapRow
 
 
@@ -51,7 +51,7 @@ class ThemeSearch:
                 return replace(_nothing(workspace, row, clock), notes=(note,), withheld=allowed.withheld)
             usable = Usable(session, workspace.ref, row.id, request.include_partial, allowed)
             with clock.stage("map"):
-                tree = UsableTree(row, await load_tree(session, workspace.ref, row.id), await count_leaves(usable))
+                tree = await load_usable_tree(row, usable)
             opened = Asked(workspace, request, tree, usable, clock)
             return await (_about(opened, query) if has_question else _overview(opened))
 

@@ -47,6 +47,14 @@ class LeafCount:
 
 
 @dataclass(frozen=True)
+class DocumentCounts:
+    """Documents that may be used, and how many of them have no passage in any theme of the map."""
+
+    documents: int
+    outside: int
+
+
+@dataclass(frozen=True)
 class ThemeNode:
     """A theme's row. It stands on the levels from `level` to `last_level`."""
 

@@ -12,7 +12,7 @@ from app.api.v1.themes.schemas import THEME_EXAMPLE, THEME_MAP_EXAMPLE, NoticeRe
 from app.api.v1.workspaces.schemas import EXAMPLE_ID as WORKSPACE_ID
 from app.db.base import WorkspaceId
 from app.domain.themes.reports import WrittenReport
-from app.retrieval.themes.browsing import ThemeDetail, ThemeListing
+from app.retrieval.themes.browsing import OutsideListing, ThemeDetail, ThemeListing
 
 _PAGE: dict[str, Any] = {
     "items": [THEME_EXAMPLE],
@@ -51,6 +51,44 @@ class ThemePage(BaseModel):
             next_cursor=next_cursor,
             level=found.level,
             map=None if found.map is None else ThemeMapRead.model_validate(found.map),
+            notices=[NoticeRead.model_validate(notice) for notice in found.notices],
+        )
+
+
+class OutsideDocumentRead(BaseModel):
+    """A document that no theme speaks of."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    document_id: UUID
+    title: str
+    filename: str
+
+
+class OutsidePage(BaseModel):
+    """Part of the documents that are in no theme. `next_cursor` is null on the last page."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [{"document_id": DOCUMENT_ID, "title": "Canteen menu", "filename": "menu.txt"}],
+                    "next_cursor": None,
+                    "notices": [],
+                }
+            ]
+        }
+    )
+
+    items: list[OutsideDocumentRead]
+    next_cursor: str | None = Field(description="Send it as `cursor` to get the next page.")
+    notices: list[NoticeRead]
+
+    @classmethod
+    def of(cls, found: OutsideListing, next_cursor: str | None) -> Self:
+        return cls(
+            items=[OutsideDocumentRead.model_validate(document) for document in found.documents],
+            next_cursor=next_cursor,
             notices=[NoticeRead.model_validate(notice) for notice in found.notices],
         )
 

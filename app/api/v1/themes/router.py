@@ -9,12 +9,18 @@ from app.api.connected import while_connected
 from app.api.deps import ContainerDep, EditorCaller, ReaderCaller, WorkspaceDep
 from app.api.pagination import Cursor, InvalidCursor, decode_cursor, encode_cursor
 from app.api.problems import problems
-from app.api.v1.themes.detail_schemas import ThemeDetailRead, ThemePage, ThemeReportRead, ThemesRefreshing
+from app.api.v1.themes.detail_schemas import (
+    OutsidePage,
+    ThemeDetailRead,
+    ThemePage,
+    ThemeReportRead,
+    ThemesRefreshing,
+)
 from app.api.v1.themes.schemas import MAX_LEVEL
 from app.domain.limits.errors import QuotaExceeded
 from app.domain.queries.errors import ChatModelMissing
 from app.domain.themes.browsing import ThemeBrowsing, ThemesTimedOut
-from app.domain.themes.reports import ThemeChanged, ThemeReportsOff
+from app.domain.themes.reports import ThemeChanged, ThemeReportsOff, ThemeReportTimedOut
 from app.domain.workspaces.errors import WorkspaceDeleting, WorkspaceNotFound
 from app.providers.contract import ModelCutOff, ModelNonsense, ModelRefused, ModelRejected, ModelUnavailable
 from app.retrieval.themes.browsing import Position, ThemeNotFound
@@ -61,6 +67,22 @@ async def refresh_themes(workspace_id: WorkspaceDep, caller: EditorCaller, conta
     )
 
 
+@router.get("/outside", summary="List documents in no theme", responses=problems(*READ, ThemesTimedOut, InvalidCursor))
+async def list_outside(
+    request: Request,
+    workspace_id: WorkspaceDep,
+    caller: ReaderCaller,
+    container: ContainerDep,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> OutsidePage:
+    """The documents that no theme speaks of, by their ids: a map of themes alone would leave them unseen."""
+    after = None if cursor is None else _document_of(cursor)
+    listing = _browsing(container).outside((caller.tenant_id, workspace_id), after=after, limit=limit)
+    found = await while_connected(request, listing)
+    return OutsidePage.of(found, encode_cursor(str(found.documents[-1].document_id)) if found.has_more else None)
+
+
 @router.get("/{theme_id}", summary="Read a theme", responses=problems(*READ, ThemesTimedOut, ThemeNotFound))
 async def read_theme(
     request: Request, workspace_id: WorkspaceDep, theme_id: UUID, caller: ReaderCaller, container: ContainerDep
@@ -77,7 +99,7 @@ async def read_theme(
     "/{theme_id}/report",
     summary="Have a report of a theme written",
     responses=problems(
-        *READ, ThemeNotFound, ThemeReportsOff, ThemeChanged, ChatModelMissing, QuotaExceeded, ModelRejected, ModelRefused,
+        *READ, ThemeNotFound, ThemeReportsOff, ThemeChanged, ThemeReportTimedOut, ChatModelMissing, QuotaExceeded, ModelRejected, ModelRefused,
         ModelCutOff, ModelNonsense, ModelUnavailable,
     ),
 )  # fmt: skip
@@ -101,5 +123,13 @@ def _position(cursor: str | None) -> Position | None:
     importance, theme_id = decode_cursor(cursor, 2)
     try:
         return float(importance), UUID(theme_id)
+    except ValueError:
+        raise InvalidCursor("Use `next_cursor` of an earlier answer as it is.") from None
+
+
+def _document_of(cursor: str) -> UUID:
+    [document_id] = decode_cursor(cursor, 1)
+    try:
+        return UUID(document_id)
     except ValueError:
         raise InvalidCursor("Use `next_cursor` of an earlier answer as it is.") from None

@@ -30,7 +30,7 @@ THEME_EXAMPLE: dict[str, Any] = {
 }  # fmt: skip
 THEME_MAP_EXAMPLE: dict[str, Any] = {
     "id": "0b5f6a1e-8c3d-4a52-9f0e-2f6f4f1f7a10", "built_at": "2026-12-01T09:00:00Z", "corpus_version": 41,
-    "passages": 214, "placed_share": 0.0, "sampled_share": 1.0, "levels": [{"level": 0, "themes": 12}],
+    "passages": 214, "documents": 31, "documents_outside": 2, "placed_share": 0.0, "sampled_share": 1.0, "levels": [{"level": 0, "themes": 12}],
     "is_stale": False,
 }  # fmt: skip
 
@@ -126,7 +126,11 @@ class ThemeMapRead(BaseModel):
     built_at: datetime
     corpus_version: int = Field(description="Of the workspace, when the map was made.")
     passages: int = Field(description="Passages in themes that may be used now.")
-    placed_share: float = Field(description="Part of these that came after the map was made.")
+    documents: int = Field(description="Documents that may be used now.")
+    documents_outside: int = Field(
+        description="Those of them with no passage in any theme; `…/themes/outside` has them."
+    )
+    placed_share: float = Field(description="Part of the passages that came after the map was made.")
     sampled_share: float = Field(description="Part of the corpus that the map was made from.")
     levels: tuple[ThemeLevelRead, ...]
     is_stale: bool = Field(description="Whether the workspace has changed since.")
