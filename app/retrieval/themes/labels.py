@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from app.retrieval.themes.building import DraftConcept, DraftTheme
+from app.text.concepts.calendar import is_date
 from app.text.concepts.extraction import ConceptKind, normal_form
 from app.text.concepts.stems import without_ending
 from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
@@ -122,6 +123,7 @@ def _can_name(surface: str) -> bool:
         sum(char.isalpha() for char in surface) > sum(char.isdecimal() for char in surface)
         and normal not in STOP_WORDS
         and normal not in FUNCTION_WORDS
+        and not is_date(normal)
     )
 
 

@@ -130,6 +130,7 @@ def label(surfaces: Sequence[str], *concepts: DraftConcept) -> list[str]:
         (["Варшава", "Варшавы", "Висла"], ["Варшава", "Висла"]),
         (["免疫", "免疫系统", "淋巴"], ["免疫系统", "淋巴"]),
         (["2015", "A1", "the", "Rhine"], ["Rhine"]),
+        (["January", "März 1900", "вторник", "十二月", "May Field"], ["May Field"]),
     ],
 )
 def test_a_label_has_no_parts_forms_numbers_or_stop_words(surfaces: list[str], shown: list[str]) -> None:
