@@ -16,7 +16,7 @@ def is_date(normal: str) -> bool:
 @cache
 def calendar_names() -> frozenset[str]:
     """In full, of the languages whose function words are known, as CLDR has them."""
-    names = set()
+    names: set[str] = set()
     for language in BY_LANGUAGE:
         locale = Locale.parse(language)
         for context in ("format", "stand-alone"):
