@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from uuid import uuid4
 
 import httpx
 from pydantic import SecretStr
@@ -72,7 +73,7 @@ def installation(name: str, *, apis: int = 1) -> Iterator[Installation]:
 
 
 def make_workspace(client: httpx.Client, *engines: str) -> str:
-    body = {"name": "bench", "engines": engines or ["lazy"]}
+    body = {"name": f"bench {uuid4()}", "engines": engines or ["lazy"]}
     return str(client.post("/workspaces", json=body).raise_for_status().json()["id"])
 
 
