@@ -22,6 +22,28 @@ def test_a_question_is_told_by_its_form(kind: str, query: str) -> None:
     assert rank_kinds(read_features(query))[0][0] == kind
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What is in these documents?", "Which areas do the files deal with?", "Give me the gist of this workspace.",
+        "Was steht in den Dokumenten?", "Que contiennent ces documents ?", "¿Qué contienen estos documentos?",
+        "Какие вопросы рассматриваются в текстах?", "ما محتوى هذه الوثائق؟", "文档涉及哪些领域？", "这里有哪些内容？",
+    ],
+)  # fmt: skip
+def test_a_question_of_nothing_but_texts_is_about_all_of_them(query: str) -> None:
+    features = read_features(query)
+    assert (features.aimless, rank_kinds(features)[0][0]) == (1, QuestionKind.CORPUS_WIDE)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["What does the document say about seals?", "Who wrote this report?", "谁写了这份报告？", "Wann wurde der Bericht geschrieben?", "Where?"],
+)  # fmt: skip
+def test_a_question_about_one_thing_is_not(query: str) -> None:
+    features = read_features(query)
+    assert (features.aimless, rank_kinds(features)[0][0]) == (0, QuestionKind.FACT)
+
+
 @pytest.mark.parametrize("query", ["?", "hi", "的", "🙂", "", "seal " * 600, "x" * 10_000, "of .. than " * 300])
 def test_what_has_no_form_is_taken_for_something(query: str) -> None:
     assert len(rank_kinds(read_features(query))) == len(QuestionKind)

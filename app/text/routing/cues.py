@@ -87,6 +87,51 @@ SURVEYS: Final[Cues] = _cues(
         这些文件, 这些文档, 这批文件, 这批资料, 这些资料, 资料库, 讲了什么, 讲的是什么, 关于什么, 主要讲, 常见, 反复出现, 趋势, 哪些方面, 哪几类, 哪些类型, 大意""",
 )
 
+# What is said of texts as such, whatever they are about: a question of nothing but these and function words asks about all.
+MATERIAL: Final[Cues] = _cues(
+    en="""document*, file, files, text, texts, paper, papers, page, pages, note, notes, report, reports, article*, record*, librar*, corpus,
+        collection*, archive*, workspace*, knowledge, base, data, dataset*, material*, source*, content, contents, information,
+        subject*, topic*, theme*, area*, field*, matter*, gist, thing*, people, kind, kinds, sort, sorts, type, types, here, there, main,
+        contain*, cover*, deal*, treat*, describ*, writ*, wrote, discuss*, talk*, tell, tells, give, gives, show*, know*, learn*, find,
+        found, ask*, answer*, say, says, said, list, mention*, speak*, included, including, available, stored, uploaded, everything,
+        something, anything, generally, most*, all, please, concern*, address*""",
+    de="""dokument*, datei*, text*, papier*, seite*, notiz*, bericht*, artikel*, bibliothek*, korpus, sammlung*, archiv*, wissen*,
+        daten*, material*, quelle*, inhalt*, information*, thema, themen*, bereich*, gebiet*, fachgebiet*, gegenstand, gegenstände, sache*,
+        unterlagen, arbeitsbereich*, hier, darin, enthalten, enthält, steh*, behandel*, befass*, beschäftig*, beschreib*, schreib*,
+        geschrieben*, handel*, gehen, geht, sag*, wiss*, weiß, erfahr*, find*, gibt, geben, womit, worüber, worum, wovon, alles, etwas,
+        hauptsächlich, vor allem, bitte, zeig*, nenn*""",
+    fr="""document*, fichier*, texte*, papier*, page, pages, note, notes, rapport, rapports, article*, bibliothèque*, corpus, collection*,
+        archive*, connaissance*, données, matériel*, source*, contenu*, information*, sujet*, thème*, domaine*, matière*, question,
+        ici, là, il, elle, est, il-y-a, a-t-il, contien*, traite*, parle*, décri*, écri*, dit, disent, sait, savoir, trouve*, montre*,
+        donne*, espace, travail, base, tout, principalement, aborde*, concerne*""",
+    es="""documento*, archivo*, fichero*, texto*, papel, papeles, página*, nota, notas, informe*, artículo*, biblioteca*, corpus,
+        colección, colecciones, conocimiento*, datos, material*, fuente*, contenido*, información, tema, temas, asunto*, área*, campo*, materia*,
+        aquí, contien*, trata*, habla*, describ*, escrib*, escrit*, dice, dicen, sabe*, encuentra*, hay, muestra*, espacio, trabajo,
+        base, todo, principalmente, aborda*""",
+    ru="""документ*, файл*, текст*, бумаг*, страниц*, заметк*, отчёт*, отчет*, стать*, библиотек*, корпус*, коллекци*, архив*, знани*,
+        данны*, материал*, источник*, содерж*, информаци*, тема, темы, тем, темах, област*, вопрос*, предмет*, здесь, тут, рассматрива*,
+        описыва*, пиш*, написан*, говор*, рассказ*, идёт, идет, речь, посвящ*, касаю*, касает*, найти, есть, база, базе, рабоч*,
+        пространств*, всё, все, пожалуйста, покажи*""",
+    ar="""وثائق, الوثائق, وثيقة, الوثيقة, مستندات, المستندات, ملف, ملفات, الملفات, الملف, نص, نصوص, النصوص, صفحات, الصفحات, تقارير, التقارير,
+        مقالات, المقالات, مكتبة, المكتبة, مجموعة, المجموعة, أرشيف, بيانات, البيانات, مواد, المواد, مصادر, المصادر, محتوى, محتويات, المحتوى,
+        معلومات, المعلومات, موضوع, مواضيع, المواضيع, موضوعات, الموضوعات, مجالات, المجالات, هنا, تحتوي, يحتوي, تتناول, يتناول, تتحدث, يتحدث, تصف,
+        يوجد, توجد, تقول, يقول, كتب, عم, عمّ, عما, ماذا, ما, هذه, هذا, في, عن, من, أي, التي""",
+    zh="""这些, 这里, 这批, 这个, 文件, 文档, 文本, 资料, 材料, 页面, 笔记, 报告, 文章, 图书馆, 语料, 集合, 档案, 知识库, 知识, 数据, 来源, 内容, 信息, 主题, 话题,
+        领域, 方面, 问题, 涉及, 包含, 包括, 讲述, 讲, 说, 写, 描述, 讨论, 介绍, 哪些, 什么, 有, 里, 的, 了, 是, 在, 都, 主要, 关于, 请, 告诉, 我, 一下, 所有, 全部, 库, 中, 里面,
+        可以, 知道, 哪, 啊, 呢, 吗""",
+)
+
+# They ask for one thing, even of texts as such: who wrote this report?
+SPECIFIC: Final[Cues] = _cues(
+    en="who, whom, whose, when, where, how, why",
+    de="wer, wem, wen, wessen, wann, wo, wie, warum, weshalb, wieso",
+    fr="qui, quand, où, combien, comment, pourquoi",
+    es="quién, quiénes, cuándo, dónde, cuánto, cuánta, cuántos, cuántas, cómo, por qué",
+    ru="кто, кого, кому, чей, когда, где, куда, сколько, как, почему, зачем",
+    ar="متى, أين, كم, كيف, لماذا",
+    zh="谁, 何时, 什么时候, 哪里, 哪儿, 多少, 几, 怎么, 如何, 为什么",
+)
+
 # Who somebody is to a thing or a person, in place of a name.
 ROLES: Final[Cues] = _cues(
     en="""founder*, head of, leader, director*, designer*, owner*, inventor*, author*, captain*, chair*, teacher*, manager*,

@@ -9,10 +9,22 @@ from functools import cache
 from typing import Final
 
 from app.text.concepts.extraction import Concept, ConceptKind, extract_concepts
+from app.text.concepts.stopwords import FUNCTION_WORDS, STOP_WORDS
 from app.text.concepts.terms import terms
 from app.text.concepts.words import Script, normalise, script_of
 from app.text.languages import detect_language
-from app.text.routing.cues import CLAUSES, COMPARES, GENITIVES, LANGUAGES, RELATES, ROLES, SURVEYS, Cues
+from app.text.routing.cues import (
+    CLAUSES,
+    COMPARES,
+    GENITIVES,
+    LANGUAGES,
+    MATERIAL,
+    RELATES,
+    ROLES,
+    SPECIFIC,
+    SURVEYS,
+    Cues,
+)
 
 MAX_CHARS: Final = 2_000  # the form of a question stands at its beginning and its end is rarely this far away
 _FIRST_WORD_CHARS: Final = 5  # a question word at the beginning opens no clause
@@ -37,7 +49,8 @@ class QuestionKind(StrEnum):
 class QuestionFeatures:
     """Counts, as found in the first `MAX_CHARS` characters of a question.
 
-    `terms`: distinct words that matter; `names`, `numbers`, `identifiers`: distinct ones; the others count cues.
+    `terms`: distinct words that matter; `names`, `numbers`, `identifiers`: distinct ones; `aimless`: 1 if it has words about
+    texts as such, and no others; the others count cues.
     """
 
     language: str
@@ -51,6 +64,7 @@ class QuestionFeatures:
     roles: int
     clauses: int
     genitives: int
+    aimless: int
 
     @property
     def counts(self) -> Mapping[str, int | str]:
@@ -73,6 +87,7 @@ _POINTS: Final[Mapping[QuestionKind, Mapping[str, tuple[float, int]]]] = {
     QuestionKind.COMPARISON: {"compares": (2.5, 2), "names": (0.05, 2)},
     QuestionKind.CORPUS_WIDE: {
         "surveys": (2.0, 2),
+        "aimless": (2.0, 1),
         "names": (-0.25, 4),
         "numbers": (-0.5, 2),
         "identifiers": (-0.5, 2),
@@ -104,6 +119,7 @@ def read_features(query: str) -> QuestionFeatures:
         roles=_count(ROLES, LANGUAGES, plain),
         clauses=clauses,
         genitives=_count(GENITIVES, own, plain),
+        aimless=int(_is_aimless(plain)),
     )
 
 
@@ -152,15 +168,26 @@ class _CueTable:
             pieces=tuple(sorted(cue for cue in cues if script_of(cue) in _UNSPACED)),
         )
 
+    def has(self, word: str) -> bool:
+        return word in self.words or any(word[:length] in self.prefixes for length in self.prefix_lengths)
+
     def count(self, text: str) -> int:
         """How many of the words of `text` are cues, and how many phrases are in it."""
-        words = _WORD.findall(text)
-        found = sum(
-            word in self.words or any(word[:length] in self.prefixes for length in self.prefix_lengths)
-            for word in words
-        )
+        found = sum(self.has(word) for word in _WORD.findall(text))
         found += sum(first in text and pattern.search(text) is not None for first, pattern in self.phrases)
         return found + sum(piece in text for piece in self.pieces)
+
+
+def _is_aimless(plain: str) -> bool:
+    """Whether a question speaks of texts and of nothing that would be in them."""
+    if _count(SPECIFIC, LANGUAGES, plain):
+        return False
+    table = _table(tuple(dict.fromkeys(cue for language in LANGUAGES for cue in MATERIAL[language])))
+    left = plain
+    for piece in sorted(table.pieces, key=len, reverse=True):
+        left = left.replace(piece, " ")
+    others = [word for word in _WORD.findall(left) if not table.has(word)]
+    return table.count(plain) > 0 and all(normalise(word) in STOP_WORDS or word in FUNCTION_WORDS for word in others)
 
 
 def _count(cues: Cues, languages: Iterable[str], text: str) -> int:

@@ -13,7 +13,8 @@ ROUTING_EXAMPLE: dict[str, Any] = {
     "runner_up": "lazy-balanced",
     "features": {
         "language": "en", "terms": 5, "names": 2, "numbers": 0, "identifiers": 0, "compares": 0, "relates": 1,
-        "surveys": 0, "roles": 0, "clauses": 0, "genitives": 0, "documents": {"lazy": 12, "graph": 12}, "graph_ready": True,
+        "surveys": 0, "roles": 0, "clauses": 0, "genitives": 0, "aimless": 0,
+        "documents": {"lazy": 12, "graph": 12}, "graph_ready": True,
     },
 }  # fmt: skip
 
