@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import structlog
 from lightrag.kg.postgres_impl import SQL_TEMPLATES, ClientManager, PGKVStorage
@@ -42,6 +43,7 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
     def __post_init__(self) -> None:
         super().__post_init__()
         self._pending: dict[str, Row] = {}
+        self._missed: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
         self._lock = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
         self._reads: BatchLoader[str, Row] | None = None
@@ -61,10 +63,21 @@ class ExtractionCache(PGKVStorage):  # type: ignore[misc]
         await super().finalize()
 
     async def get_by_id(self, id: str) -> Row | None:
-        return (await self.get_by_ids([id]))[0]
+        """Who found nothing asks a model, and LightRAG reads once more before it writes what came: that second read needs no
+        database, which may be away by then, and the answer is paid for."""
+        missed = self._missed.setdefault(asyncio.current_task(), set())
+        key = plain_key(id)
+        if key in missed:
+            missed.remove(key)
+            if key not in self._pending:
+                return None
+        row = await self.get_by_id_strict(id)
+        if row is None:
+            missed.add(key)
+        return row
 
     async def get_by_id_strict(self, id: str) -> Row | None:
-        return await self.get_by_id(id)
+        return (await self.get_by_ids([id]))[0]
 
     async def get_by_ids(self, ids: list[str]) -> list[Row | None]:
         """One row a key, in the order of the keys; concurrent calls share a statement.
