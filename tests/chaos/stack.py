@@ -71,9 +71,13 @@ class ChaosStack:
 
     # --- processes ---
 
-    def start_worker(self, *options: str) -> Child:
+    def start_worker(self, *options: str, lease_seconds: int = LEASE_SECONDS) -> Child:
         self._workers_started += 1
-        return self.processes.start_worker(f"worker{self._workers_started}", options)
+        self.processes.environment["TRELLIS_LEASE_SECONDS"] = str(lease_seconds)
+        try:
+            return self.processes.start_worker(f"worker{self._workers_started}", options)
+        finally:
+            self.processes.environment["TRELLIS_LEASE_SECONDS"] = str(LEASE_SECONDS)
 
     def workers(self) -> list[Child]:
         return [child for child in self.processes.children if child.name.startswith("worker") and not child.ended()]
