@@ -147,7 +147,7 @@ class _CueTable:
     prefixes: frozenset[str]
     prefix_lengths: tuple[int, ...]
     phrases: tuple[tuple[str, re.Pattern[str]], ...]  # with the begin of the first word
-    pieces: tuple[str, ...]  # of scripts without spaces
+    pieces: tuple[str, ...]  # of scripts without spaces, the longest first
 
     @classmethod
     def of(cls, cues: Iterable[str]) -> "_CueTable":
@@ -165,7 +165,9 @@ class _CueTable:
                 for form in sorted(forms - single)
                 if form
             ),
-            pieces=tuple(sorted(cue for cue in cues if script_of(cue) in _UNSPACED)),
+            pieces=tuple(
+                sorted({cue for cue in cues if script_of(cue) in _UNSPACED}, key=lambda cue: (-len(cue), cue))
+            ),
         )
 
     def has(self, word: str) -> bool:
@@ -182,16 +184,20 @@ def _is_aimless(plain: str) -> bool:
     """Whether a question speaks of texts and of nothing that would be in them."""
     if _count(SPECIFIC, LANGUAGES, plain):
         return False
-    table = _table(tuple(dict.fromkeys(cue for language in LANGUAGES for cue in MATERIAL[language])))
+    table = _table_of(MATERIAL, LANGUAGES)
     left = plain
-    for piece in sorted(table.pieces, key=len, reverse=True):
+    for piece in table.pieces:
         left = left.replace(piece, " ")
     others = [word for word in _WORD.findall(left) if not table.has(word)]
     return table.count(plain) > 0 and all(normalise(word) in STOP_WORDS or word in FUNCTION_WORDS for word in others)
 
 
 def _count(cues: Cues, languages: Iterable[str], text: str) -> int:
-    return _table(tuple(dict.fromkeys(cue for language in languages for cue in cues[language]))).count(text)
+    return _table_of(cues, languages).count(text)
+
+
+def _table_of(cues: Cues, languages: Iterable[str]) -> _CueTable:
+    return _table(tuple(dict.fromkeys(cue for language in languages for cue in cues[language])))
 
 
 @cache
