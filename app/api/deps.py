@@ -49,7 +49,7 @@ class KeyBoundToWorkspace(Forbidden):
     title = "This needs a key for the whole tenant"
 
 
-def get_container(request: Request) -> Container:
+async def get_container(request: Request) -> Container:
     container: Container = request.app.state.container
     return container
 

@@ -1,12 +1,15 @@
 """Every route asks who is calling, except a short list that says nothing about anybody."""
 
+import inspect
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from fastapi import APIRouter, Depends, FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute, iter_route_contexts
 from httpx import ASGITransport, AsyncClient
 
 from app.api.access import RouteWithoutAccess, access_of_routes
@@ -75,3 +78,27 @@ def test_a_route_that_declares_two_roles_is_refused() -> None:
 
     with pytest.raises(RouteWithoutAccess, match="2 kinds"):
         access_of_routes(application)
+
+
+async def test_no_request_waits_for_a_thread(application: FastAPI) -> None:
+    """A function that is not `async` is run in a thread, which has to wait for the interpreter whenever others compute."""
+    threaded = {
+        getattr(call, "__name__", repr(call))
+        for route in iter_route_contexts(application.routes)
+        if isinstance(route.original_route, APIRoute)
+        for call in called(route.dependant)
+        if not is_asynchronous(call)
+    }
+    assert threaded == set()
+
+
+def called(dependant: Dependant) -> Iterator[Any]:
+    """A route's function and all that it depends on."""
+    yield dependant.call
+    for below in dependant.dependencies:
+        yield from called(below)
+
+
+def is_asynchronous(call: Any) -> bool:
+    function = call if inspect.isroutine(call) else call.__call__
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)

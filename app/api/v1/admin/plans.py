@@ -18,7 +18,7 @@ router = APIRouter(
 )
 
 
-def plan_service(container: ContainerDep) -> PlanService:
+async def plan_service(container: ContainerDep) -> PlanService:
     return PlanService(container.database)
 
 

@@ -23,7 +23,7 @@ TENANT = "/{tenant_id}"
 KEYS = f"{TENANT}/keys"
 
 
-def tenant_service(container: ContainerDep) -> TenantService:
+async def tenant_service(container: ContainerDep) -> TenantService:
     return TenantService(container.database)
 
 

@@ -24,7 +24,7 @@ def _in_utc(moment: datetime) -> datetime:
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 
 
-def document_filter(
+async def document_filter(
     status: Annotated[list[Status], Query(description="Any of these.")] = [],  # noqa: B006 - FastAPI copies it
     created_after: Annotated[Moment | None, Query(description="From this time on.")] = None,
     created_before: Annotated[Moment | None, Query(description="Before this time.")] = None,

@@ -15,7 +15,7 @@ from app.domain.documents.service import DocumentService
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/documents/{document_id}", tags=["documents"])
 
 
-def document_service(session: TenantUnit, workspace_id: WorkspaceDep) -> DocumentService:
+async def document_service(session: TenantUnit, workspace_id: WorkspaceDep) -> DocumentService:
     return DocumentService(session, workspace_id)
 
 

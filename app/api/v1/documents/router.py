@@ -35,7 +35,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/documents", tags=["docu
 POLL_AGAIN_SECONDS = "2"
 
 
-def document_service(session: TenantUnit, workspace_id: WorkspaceDep) -> DocumentService:
+async def document_service(session: TenantUnit, workspace_id: WorkspaceDep) -> DocumentService:
     return DocumentService(session, workspace_id)
 
 

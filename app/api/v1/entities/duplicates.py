@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1/workspaces/{workspace_id}/entities/duplicates", t
 READ = (WorkspaceNotFound, WorkspaceDeleting, EngineOff)
 
 
-def entity_duplicates(container: ContainerDep) -> EntityDuplicates:
+async def entity_duplicates(container: ContainerDep) -> EntityDuplicates:
     return container.entity_duplicates()
 
 

@@ -47,7 +47,7 @@ OtherEndInQuery = Annotated[
 ]
 
 
-def entity_editing(container: ContainerDep) -> EntityEditing:
+async def entity_editing(container: ContainerDep) -> EntityEditing:
     return container.entity_editing()
 
 

@@ -41,7 +41,7 @@ EXPORTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def entity_looking(container: ContainerDep) -> EntityLooking:
+async def entity_looking(container: ContainerDep) -> EntityLooking:
     return container.entity_looking()
 
 

@@ -27,15 +27,15 @@ NameInQuery = Annotated[
 ]
 
 
-def entity_service(container: ContainerDep) -> EntityService:
+async def entity_service(container: ContainerDep) -> EntityService:
     return container.entities()
 
 
-def entity_changes(container: ContainerDep) -> EntityChanges:
+async def entity_changes(container: ContainerDep) -> EntityChanges:
     return container.entity_changes()
 
 
-def requested(request: Request, caller: VerifiedCaller) -> Requested:
+async def requested(request: Request, caller: VerifiedCaller) -> Requested:
     """Who asks, with a digest of the Idempotency-Key, so that what is done stands beside the key's name for good."""
     key = request.headers.get(HEADER)
     if key is None:

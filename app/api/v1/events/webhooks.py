@@ -36,7 +36,7 @@ from app.domain.workspaces.repository import WorkspaceRepository
 router = APIRouter(prefix="/v1/workspaces/{workspace_id}/webhooks", tags=["events"])
 
 
-def webhook_service(session: TenantUnit, workspace_id: WorkspaceDep, container: ContainerDep) -> WebhookService:
+async def webhook_service(session: TenantUnit, workspace_id: WorkspaceDep, container: ContainerDep) -> WebhookService:
     settings = container.settings
     return WebhookService(session, workspace_id, settings.secret_key, allow_private=settings.webhook_allow_private)
 

@@ -17,7 +17,7 @@ from app.domain.tenants.key_service import KeyNotFound, KeyNotInUse, KeyService,
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
 
-def key_service(session: TenantUnit) -> KeyService:
+async def key_service(session: TenantUnit) -> KeyService:
     return KeyService(session)
 
 

@@ -40,7 +40,7 @@ from app.retrieval.routing import NoModeFits
 router = APIRouter(prefix="/v1/workspaces", tags=["workspaces"])
 
 
-def workspace_service(session: TenantUnit, container: ContainerDep) -> WorkspaceService:
+async def workspace_service(session: TenantUnit, container: ContainerDep) -> WorkspaceService:
     settings = container.settings
     defaults = ModelDefaults(embedding=settings.default_embedding_model, chat=settings.default_chat_model)
     return WorkspaceService(session, defaults)
