@@ -7,14 +7,13 @@ A migration that waits for a lock keeps everybody who comes after it waiting too
 import asyncio
 
 from alembic import context
-from sqlalchemy import Connection, pool, text
+from sqlalchemy import Connection, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import app.db.models  # noqa: F401 - fills the metadata
 from app.db.base import Base
+from app.db.migrating import take_turn
 from app.settings import Settings
-
-MIGRATION_LOCK = 0x7452656C  # one lock for every deployment on this database, so that two never migrate at once
 
 
 def owner_url() -> str:
@@ -34,11 +33,7 @@ def is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG0
 
 
 def run(connection: Connection) -> None:
-    # Of the session, and so of every transaction in it; the lock goes with the connection.
-    connection.execute(text("SET lock_timeout = '3s'"))
-    connection.execute(text("SET statement_timeout = '10min'"))
-    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
-    connection.commit()
+    take_turn(connection)
     context.configure(
         connection=connection, target_metadata=Base.metadata, include_name=is_ours, transaction_per_migration=True
     )

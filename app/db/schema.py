@@ -9,6 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.exc import DBAPIError
 
+from app.db.migrating import AnotherMigrationRuns
 from app.errors import Conflict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,8 +51,8 @@ def upgrade_schema(owner_url: str, revision: str = "head", *, patience_seconds: 
     while True:
         try:
             command.upgrade(alembic_config(owner_url), revision)
-        except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+        except (DBAPIError, AnotherMigrationRuns) as error:
+            if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
                 raise
             if time.monotonic() + PAUSE_SECONDS > deadline:
                 raise SchemaLocked(_locked(asyncio.run(_holders(owner_url)))) from error

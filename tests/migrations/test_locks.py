@@ -1,15 +1,13 @@
 """A migration that cannot have its lock: it leaves nothing, says who is in the way, and goes on when the way is free."""
 
-import asyncio
 import threading
 from collections.abc import Iterator
-from typing import Any
 
-import asyncpg
 import pytest
 from alembic import command
 
 from app.db.schema import SchemaLocked, alembic_config, upgrade_schema
+from tests.migrations.asking import Asker
 from tests.migrations.schemas import schema
 
 # Whoever migrates may still read where the schema is, and fails at the end of its work, when it writes that down.
@@ -17,16 +15,12 @@ HOLD = "BEGIN; LOCK TABLE alembic_version IN SHARE MODE"
 WAITS = "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND relation = 'alembic_version'::regclass"
 
 
-class Holder:
-    """A session that keeps a migration from its last step; every call runs to its end."""
+class Holder(Asker):
+    """Holds what keeps a migration from its last step."""
 
     def __init__(self, url: str) -> None:
-        self._runner = asyncio.Runner()
-        self._connection = self._runner.run(asyncpg.connect(url))
+        super().__init__(url)
         self.ask("execute", HOLD)
-
-    def ask(self, method: str, statement: str) -> Any:
-        return self._runner.run(getattr(self._connection, method)(statement))
 
     def let_go_after_one_attempt(self) -> None:
         """Wait until a migration waits for us, and until it has given up; then be out of its way."""
@@ -34,10 +28,6 @@ class Holder:
             while self.ask("fetchval", WAITS) != waited_for:
                 pass
         self.ask("execute", "ROLLBACK")
-
-    def close(self) -> None:
-        self._runner.run(self._connection.close())
-        self._runner.close()
 
 
 @pytest.fixture
@@ -49,9 +39,8 @@ def one_behind(empty_database: str) -> str:
 
 @pytest.fixture
 def holder(one_behind: str) -> Iterator[Holder]:
-    holder = Holder(one_behind)
-    yield holder
-    holder.close()
+    with Holder(one_behind) as holder:
+        yield holder
 
 
 def test_a_held_lock_is_told_with_its_holder_and_nothing_is_left(one_behind: str, holder: Holder) -> None:

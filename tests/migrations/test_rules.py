@@ -11,7 +11,7 @@ from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Engine, event
 
 from app.db.schema import alembic_config, upgrade_schema
-from tests.migrations.rules import RULES, broken_rules
+from tests.migrations.rules import RULES, SEVERAL, broken_rules
 
 # The newest one before the rules held: nothing was released with an older schema.
 LAST_WITHOUT_RULES = "0041"
@@ -27,7 +27,7 @@ LAST_WITHOUT_RULES = "0041"
         ("ALTER TABLE documents ADD COLUMN a integer NOT NULL", "demands a value"),
         ("ALTER TABLE documents ALTER COLUMN title SET NOT NULL", "demands a value"),
         ("ALTER TABLE documents ADD CONSTRAINT c CHECK (a > 0)", "checks all rows"),
-        ("ALTER TABLE documents ADD CONSTRAINT c FOREIGN KEY(a) REFERENCES blobs (id)", "checks all rows"),
+        ("ALTER TABLE documents ADD CONSTRAINT c FOREIGN KEY(a) REFERENCES documents (id)", "checks all rows"),
         ("CREATE INDEX i ON documents (title)", "builds an index under a lock"),
         ("CREATE UNIQUE INDEX i ON documents (title)", "builds an index under a lock"),
         ("ALTER TABLE documents ADD CONSTRAINT c UNIQUE (title)", "builds an index under a lock"),
@@ -39,8 +39,10 @@ LAST_WITHOUT_RULES = "0041"
         ("WITH x AS (SELECT 1) UPDATE documents SET a = 1", "writes many rows"),
         ("ALTER TABLE documents ADD COLUMN a uuid DEFAULT gen_random_uuid() NOT NULL", "rewrites"),
         ("ALTER TABLE documents ADD COLUMN a text GENERATED ALWAYS AS (b || c) STORED", "rewrites"),
-        ("ALTER TABLE documents ADD COLUMN a uuid REFERENCES blobs (id)", "checks all rows"),
+        ("ALTER TABLE documents ADD COLUMN a uuid REFERENCES documents (id)", "checks all rows"),
         ("LOCK TABLE documents IN EXCLUSIVE MODE", "locks a table"),
+        ("CREATE INDEX CONCURRENTLY i ON documents (title)", "leaves a broken index"),
+        ("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON documents (title)", "leaves a broken index"),
     ],
 )
 def test_a_statement_that_breaks_a_rule_is_found(statement: str, rule: str) -> None:
@@ -57,7 +59,6 @@ def test_a_statement_that_breaks_a_rule_is_found(statement: str, rule: str) -> N
         "ALTER TABLE documents ADD CONSTRAINT c CHECK (a > 0) NOT VALID",
         "ALTER TABLE documents VALIDATE CONSTRAINT c",
         "ALTER TABLE documents ADD CONSTRAINT c UNIQUE USING INDEX i",
-        "CREATE INDEX CONCURRENTLY i ON documents (title)",
         "ALTER TABLE documents ADD COLUMN a timestamptz DEFAULT now() NOT NULL",
         "CREATE POLICY p ON documents FOR UPDATE USING (true)",
         "DO $$ BEGIN GRANT UPDATE ON documents TO trellis_app; END $$",
@@ -67,6 +68,31 @@ def test_a_statement_that_breaks_a_rule_is_found(statement: str, rule: str) -> N
 )
 def test_what_lets_others_go_on_is_allowed(statement: str) -> None:
     assert broken_rules([statement]) == {}
+
+
+def test_an_index_that_is_dropped_before_it_is_built_is_allowed() -> None:
+    drop, create = 'DROP INDEX CONCURRENTLY IF EXISTS "i"', 'CREATE INDEX CONCURRENTLY "i" ON documents (title)'
+    assert broken_rules([drop, create]) == {}
+    assert broken_rules([create, drop]).keys() == {"leaves a broken index", "drops"}
+    assert broken_rules([drop.replace("i", "j"), create]).keys() == {"leaves a broken index", "drops"}
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "ALTER TABLE blobs ADD COLUMN a integer",
+        "CREATE TRIGGER t BEFORE INSERT ON blobs FOR EACH ROW EXECUTE FUNCTION f()",
+        "CREATE POLICY p ON blobs USING (true)",
+        "ALTER TABLE documents ADD CONSTRAINT c FOREIGN KEY(a) REFERENCES blobs (id) NOT VALID",
+    ],
+)
+def test_tables_in_use_are_locked_one_by_one(second: str) -> None:
+    first = "ALTER TABLE documents ADD COLUMN a integer"
+    assert broken_rules([first, second]) == {SEVERAL: second}
+    assert broken_rules([first]) == {}
+    assert broken_rules(["CREATE TABLE blobs (id uuid)", first, second]) == {}
+    validate = "ALTER TABLE blobs VALIDATE CONSTRAINT c"
+    assert broken_rules([first, validate]) == {}
 
 
 def test_new_migrations_keep_the_rules(empty_database: str) -> None:
@@ -104,5 +130,5 @@ def accepted_by(script: Script) -> Mapping[str, str]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     accepted: dict[str, str] = getattr(module, "ACCEPTED", {})
-    assert accepted.keys() <= RULES.keys()
+    assert accepted.keys() <= RULES.keys() | {SEVERAL}
     return accepted
