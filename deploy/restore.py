@@ -28,7 +28,7 @@ class Backup:
     def make(self, topology: Topology) -> None:
         """Postgres first, while it serves; then the originals."""
         started = time.monotonic()
-        dump = _in_postgres(topology, "pg_dump -h 127.0.0.1 -U postgres --format=custom trellis")
+        dump = in_postgres(topology, "pg_dump -h 127.0.0.1 -U postgres --format=custom trellis")
         topology.engine.pass_through(*dump, target=self._dump)
         topology.engine.call("volume", "export", "--output", str(self._originals), topology.volume("blobs"))
         say(f"backed up in {time.monotonic() - started:.0f} s: {self._dump.stat().st_size} bytes of rows")
@@ -38,14 +38,15 @@ class Backup:
         started = time.monotonic()
         topology.up("postgres", "redis")
         topology.run("migrate", ["trellis", "db", "bootstrap"])
-        restore = _in_postgres(topology, "pg_restore -h 127.0.0.1 -U postgres --exit-on-error --dbname=trellis")
+        restore = in_postgres(topology, "pg_restore -h 127.0.0.1 -U postgres --exit-on-error --dbname=trellis")
         topology.engine.pass_through(*restore, source=self._dump)
         topology.engine.call("volume", "import", topology.volume("blobs"), str(self._originals))
         topology.up()
         say(f"restored in {time.monotonic() - started:.0f} s")
 
 
-def _in_postgres(topology: Topology, command: str) -> list[str]:
+def in_postgres(topology: Topology, command: str) -> list[str]:
+    """What the engine is told for a command in the container of Postgres, as its administrator."""
     password = urlsplit(topology.services["migrate"].environment["TRELLIS_ADMIN_DATABASE_URL"]).password or ""
     return ["exec", "-i", "--env", f"PGPASSWORD={password}", topology.container("postgres"), *command.split()]
 

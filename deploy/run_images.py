@@ -19,7 +19,7 @@ import httpx
 
 from deploy.build_images import BASE
 from deploy.engine import NOT_PREPARED, Engine, NotPrepared, limits, say
-from deploy.restore import Backup, Probe
+from deploy.restore import Backup, Probe, in_postgres
 from deploy.topology import Topology, TopologyFailed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +27,20 @@ PASSWORDS = ("ADMIN", "OWNER", "APP", "ENGINE", "REDIS")
 ENDLESS = ("api", "worker-documents", "worker-graph", "beat")
 KILLED = 137
 SCRAPE_SECONDS = 90
+# A walk over a graph and a distance of vectors, both in one statement of one server. It leaves nothing.
+EXTENSIONS = """
+SET client_min_messages = error;
+BEGIN;
+CREATE EXTENSION age;
+LOAD 'age';
+SET search_path = ag_catalog, public;
+SELECT create_graph('probe');
+SELECT * FROM cypher('probe', $$ CREATE (:A {name: 'a'})-[:TO]->(:A {name: 'b'}) $$) AS (made agtype);
+SELECT 'answer', walked.name, '[1,0]'::vector <=> '[0,1]'::vector, vector.extversion, age.extversion
+  FROM cypher('probe', $$ MATCH (:A {name: 'a'})-[:TO]->(found) RETURN found.name $$) AS walked (name agtype)
+  JOIN pg_extension vector ON vector.extname = 'vector' JOIN pg_extension age ON age.extname = 'age';
+ROLLBACK;
+"""
 
 
 def run(engine: Engine, profiles: frozenset[str], *, keep: bool, restore: bool) -> None:
@@ -50,6 +64,7 @@ def _first(topology: Topology, environment: Mapping[str, str], *, keep: bool) ->
     topology.up()
     say(f"everything of docker-compose.yml is healthy after {time.monotonic() - started:.0f} s")
     check_hardening(topology)
+    check_extensions(topology)
     topology.run("migrate", ["trellis", "tenant", "create", "demo"])
     key = topology.run("migrate", ["trellis", "key", "create", "demo", "--role", "admin"]).split()[-1]
     _demo(address(environment), key)
@@ -101,6 +116,18 @@ def check_hardening(topology: Topology) -> None:
             if code == 0 or "Read-only" not in told:
                 raise TopologyFailed(f"{name} can write to {place}: {told}")
     say("no container runs as root, and none can write outside its volumes")
+
+
+def check_extensions(topology: Topology) -> None:
+    """The image of Postgres answers with vectors and with walks over a graph, whichever an installation will use."""
+    command = in_postgres(topology, "psql -h 127.0.0.1 -U postgres -d trellis -qtA -v ON_ERROR_STOP=1")
+    answer = topology.engine.call(*command, "-c", EXTENSIONS, check=False)
+    found = next((line.split("|") for line in answer.stdout.splitlines() if line.startswith("answer|")), [])
+    if found[1:3] != ['"b"', "1"]:
+        raise TopologyFailed(
+            f"Postgres does not answer with pgvector and AGE: {(answer.stdout + answer.stderr)[-500:]}"
+        )
+    say(f"Postgres answers with pgvector {found[3]} and AGE {found[4]}")
 
 
 def check_stopping(topology: Topology) -> None:
