@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from app.db.session import is_disconnect
+from app.db.session import is_unavailable
 from app.settings import Settings
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -67,7 +67,7 @@ def log_stray_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
     quote its message."""
     error = context.get("exception")
     facts = where_raised(error) if isinstance(error, BaseException) else {}
-    if isinstance(error, BaseException) and is_disconnect(error) and _is_of_engine(context.get("future")):
+    if isinstance(error, BaseException) and is_unavailable(error) and _is_of_engine(context.get("future")):
         # Of the engine's tasks for chunks whose document was called off when the database went away: no fault.
         logger.warning("stray_outage", context=str(context.get("message", "")), **facts)
         return

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from app import tracing
 from app.bootstrap import Worker
-from app.db.session import CONNECTION_ERRORS, is_disconnect
+from app.db.session import CONNECTION_ERRORS, is_unavailable
 from app.domain.ingestion.runner import JobRunner
 from app.errors import AppError
 from app.jobs import Job
@@ -101,7 +101,7 @@ async def attempt(jobs: JobRunner, job: Job, *, runs: int) -> float | None:
 
 def _report(error: Exception) -> None:
     """Outages are expected, and told without a place in the code; everything else that is no error of ours is a fault."""
-    if is_disconnect(error) or isinstance(error, OUTAGES):
+    if is_unavailable(error) or isinstance(error, OUTAGES):
         logger.warning("job_interrupted", error_type=type(getattr(error, "orig", None) or error).__name__)
     elif not isinstance(error, AppError):
         logger.error("job_crashed", **where_raised(error))

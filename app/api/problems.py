@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from app.api.openai_errors import MEDIA_TYPE as JSON
 from app.api.openai_errors import is_openai_path, openai_error, openai_status
-from app.db.session import is_disconnect
+from app.db.session import is_unavailable
 from app.domain.limits.errors import RateLimited, quota_of
 from app.domain.tenants.errors import InvalidApiKey, TenantSuspended, TokenNotMapped
 from app.domain.tenants.oidc import IssuerUnavailable
@@ -54,7 +54,7 @@ STATUSES: dict[type[AppError], int] = {
     Unavailable: 503,
     TimedOut: 504,
 }
-# What statements raise through SQLAlchemy, and connecting past it; `is_disconnect` knows which of them say "away".
+# What statements raise through SQLAlchemy, and connecting past it; `is_unavailable` knows which of them say "away".
 DATABASE_ERRORS = (
     DBAPIError,
     PoolTimeout,
@@ -258,7 +258,7 @@ async def _on_database_error(request: Request, error: Exception) -> JSONResponse
     """A database that is away is a 503, a quota that it counts a 403; any other error of it is ours and goes on to be a 500."""
     if (quota := quota_of(error)) is not None:
         return problem_response(request, quota)
-    if not is_disconnect(error):
+    if not is_unavailable(error):
         raise error
     logger.warning("database_unavailable", **where_raised(error))
     return problem_response(request, DatabaseUnavailable("The database does not answer; try again shortly."))

@@ -45,15 +45,21 @@ CONNECTION_ERRORS = (
 
 # What a server that is stopped, was killed, or is starting tells its clients, and one that ended an idle transaction.
 FAREWELLS = ("57P01", "57P02", "57P03", "25P03")
+# What one says that runs but cannot work: no room on its disk, no memory, too many clients (class 53), a disk that fails
+# (58), and one that may only be read: a standby after a failover, or a managed one that has protected itself when it was full.
+WANTS = ("53", "58")
+READ_ONLY = "25006"
 
 
-def is_disconnect(error: BaseException) -> bool:
-    """Whether the database went away, rather than refused what it was asked."""
+def is_unavailable(error: BaseException) -> bool:
+    """Whether the database went away or can do nothing now, rather than refused what it was asked."""
     if isinstance(error, DBAPIError):
+        state = getattr(error.orig, "sqlstate", None) or ""
         return (
             error.connection_invalidated
             or isinstance(error, InterfaceError | OperationalError)
-            or getattr(error.orig, "sqlstate", None) in FAREWELLS
+            or state.startswith(WANTS)
+            or state in (*FAREWELLS, READ_ONLY)
         )
     return isinstance(
         error,
@@ -61,6 +67,9 @@ def is_disconnect(error: BaseException) -> bool:
         | asyncpg.InternalClientError
         | asyncpg.PostgresConnectionError
         | asyncpg.OperatorInterventionError
+        | asyncpg.InsufficientResourcesError
+        | asyncpg.PostgresSystemError
+        | asyncpg.ReadOnlySQLTransactionError
         | asyncpg.InterfaceError
         | ConnectionError
         | socket.gaierror,

@@ -9,12 +9,13 @@ import pytest
 from celery.exceptions import Retry
 from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisGone
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from structlog.testing import capture_logs
 
 from app.bootstrap import Worker
 from app.db.provision import DatabaseUrls
-from app.db.session import is_disconnect
+from app.db.session import is_unavailable
 from app.jobs import ProcessVersion
 from tests.cluster import Cluster
 from tests.factories import Tenancy
@@ -52,10 +53,17 @@ async def test_connections_that_are_cut_are_one_event_of_the_log(
         asyncpg.CrashShutdownError(),
         asyncpg.InternalClientError(),
         PoolTimeout(),
+        asyncpg.DiskFullError(),
+        asyncpg.OutOfMemoryError(),
+        asyncpg.TooManyConnectionsError(),
+        asyncpg.PostgresIOError(),
+        asyncpg.ReadOnlySQLTransactionError(),
+        *(DBAPIError("", {}, error) for error in (asyncpg.DiskFullError(), asyncpg.ReadOnlySQLTransactionError())),
     ],
+    ids=lambda error: type(getattr(error, "orig", None) or error).__name__,
 )
 def test_errors_of_a_database_that_is_away(error: Exception) -> None:
-    assert is_disconnect(error)
+    assert is_unavailable(error)
 
 
 @pytest.mark.parametrize(

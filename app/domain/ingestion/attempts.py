@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import event
 
 from app import tracing
-from app.db.session import CONNECTION_ERRORS, TenantSession, is_disconnect
+from app.db.session import CONNECTION_ERRORS, TenantSession, is_unavailable
 from app.domain.ingestion.booking_repository import booking
 from app.domain.ingestion.keepalive import kept_alive
 from app.domain.ingestion.ports import Ports
@@ -204,7 +204,7 @@ def reason_of(error: Exception) -> tuple[str, str]:
     """Code and sentence for an error. An unexpected one may quote the document, so its own words are not kept."""
     if isinstance(error, AppError):
         return error.reason, error.detail
-    if is_disconnect(error):
+    if is_unavailable(error):
         return "database_unavailable", "the database was not reachable while the document was worked on"
     return "internal_error", f"an unexpected error ended the work ({type(error).__name__}); the log has the place"
 

@@ -18,7 +18,7 @@ import structlog
 
 from app.aside import Aside, RunAside
 from app.db.base import TenantId, WorkspaceId
-from app.db.session import Database, is_disconnect
+from app.db.session import Database, is_unavailable
 from app.domain.themes.parameters import parameters_of
 from app.jobs import RefreshThemes, enqueue
 from app.retrieval.contract import WorkspaceRef
@@ -145,7 +145,7 @@ class ThemeRefreshing:
         except BaseException as error:
             async with self._database.tenant(ref.tenant_id) as session:
                 await claim_store.give_up(session, ref, map_id)
-                if isinstance(error, Exception) and not is_disconnect(error):
+                if isinstance(error, Exception) and not is_unavailable(error):
                     await claim_store.looked_at(session, ref, state.version, state.asked_at)
             raise
         finally:
