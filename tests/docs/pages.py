@@ -71,6 +71,14 @@ def column(text: str, head: str) -> list[str]:
     ]
 
 
+def rows(text: str, *heads: str) -> Iterator[dict[str, str]]:
+    """Rows of the tables that begin with these columns, without code marks."""
+    for table in tables(text):
+        for row in table:
+            if tuple(row)[: len(heads)] == heads:
+                yield {head: cell.strip("`") for head, cell in row.items()}
+
+
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 

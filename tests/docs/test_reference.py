@@ -28,7 +28,7 @@ from app.retrieval.contract import MODES
 from app.retrieval.routing import AUTO
 from app.settings import Settings
 from tests.architecture.sources import ROOT, parse, python_files
-from tests.docs.pages import FENCE, column, guides, page, tables
+from tests.docs.pages import FENCE, column, guides, page, rows
 
 OPENAPI = create_app().openapi()
 CODE = re.compile(r"[a-z]+(_[a-z]+)+")
@@ -37,14 +37,6 @@ ABSTRACT = {"not_found", "limit_exceeded", "parse_failed", "timed_out", "upstrea
 LEVELS = {"debug", "info", "warning", "error"}
 # Functions of ingestion that write a code into a row.
 WRITES_CODE = {"_failed", "fail_pending_chunks", "_settle_failure", "keep_out"}
-
-
-def rows(text: str, *heads: str) -> Iterator[dict[str, str]]:
-    """Rows of the tables that begin with these columns, without code marks."""
-    for table in tables(text):
-        for row in table:
-            if tuple(row)[: len(heads)] == heads:
-                yield {head: cell.strip("`") for head, cell in row.items()}
 
 
 def shown_default(field: FieldInfo) -> str:

@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from redis import Redis
 
+from app.db.provision import RolePasswords, provision_database
 from app.devstack.folders import FolderRefused, create_folder, server_account, stack_home
 from app.devstack.processes import stop_leftovers
 from app.devstack.servers import Servers
@@ -119,3 +120,21 @@ def test_postgres_does_not_run_as_root(servers: Servers) -> None:
     owner = Path(f"/proc/{servers.children[0].process.pid}").stat().st_uid
     account = server_account()
     assert owner == (account.user_id if account else os.geteuid()) != 0
+
+
+def test_bootstrap_with_other_passwords_shuts_the_old_ones_out(servers: Servers) -> None:
+    """As the runbook rotates them: who is connected stays, and who comes anew needs the new ones."""
+    servers.start()
+
+    async def rotate() -> None:
+        old = await provision_database(servers.postgres.url(), "trellis", servers.secrets.roles)
+        before = await asyncpg.connect(old.app)
+        new = await provision_database(servers.postgres.url(), "trellis", RolePasswords("owner2", "app2", "engine2"))
+        for was, now in ((old.owner, new.owner), (old.app, new.app), (old.engine, new.engine)):
+            with pytest.raises(asyncpg.InvalidPasswordError):
+                await asyncpg.connect(was)
+            await (await asyncpg.connect(now)).close()
+        assert await before.fetchval("SELECT 1") == 1
+        await before.close()
+
+    asyncio.run(rotate())
