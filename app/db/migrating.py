@@ -25,15 +25,19 @@ def take_turn(connection: Connection) -> None:
     open, and an index that the other session builds concurrently would wait for that, each of them for the other.
     Raises AnotherMigrationRuns after LOCK_SECONDS.
     """
-    for limit in LIMITS:
-        connection.execute(text(limit))
+    with connection.begin():
+        for limit in LIMITS:
+            connection.execute(text(limit))
     deadline = time.monotonic() + LOCK_SECONDS
-    while not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": MIGRATION_LOCK}).scalar_one():
-        connection.commit()
+    while not _is_our_turn(connection):
         if time.monotonic() > deadline:
             raise AnotherMigrationRuns
         time.sleep(_PAUSE_SECONDS)
-    connection.commit()
+
+
+def _is_our_turn(connection: Connection) -> bool:
+    with connection.begin():
+        return bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": MIGRATION_LOCK}).scalar_one())
 
 
 def build_index(op: Operations, name: str, on: str, *, unique: bool = False) -> None:
