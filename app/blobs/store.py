@@ -1,6 +1,7 @@
 """Keeps originals in a local folder or an S3 bucket, under keys made of our ids. Which rows point to them is domain business."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +14,15 @@ from uuid import UUID
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import from_url
+from obstore.store import ObjectStore, from_url
 
 from app.errors import NotFound, Unavailable
 
 STREAM_BYTES = 256 * 1024
 LIST_BATCH = 1000
+# A request waits for an answer, and a job is tried again: neither gains from the library's three minutes.
+RETRY_SECONDS = 20
+MAX_RETRIES = 4
 _ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 KEY = re.compile(f"{_ID}/{_ID}/{_ID}")
 
@@ -53,26 +57,38 @@ class BlobStore:
     """One store for all tenants. An object is there whole or not at all."""
 
     def __init__(self, url: str) -> None:
-        """`url` is `file:///folder` (created if missing) or `s3://bucket/prefix` (credentials from the environment)."""
-        is_local = url.startswith("file:")
-        # A folder is made with its first file, and goes with its last one.
-        self._store = from_url(url, mkdir=True, automatic_cleanup=True) if is_local else from_url(url)
+        """`url` is `file:///folder` (created if missing) or `s3://bucket/prefix` (credentials from the environment).
+
+        Raises ValueError for an endpoint without TLS that `AWS_ALLOW_HTTP` does not allow.
+        """
+        self._store = _open(url)
         self._folder = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
 
     async def put(self, key: str, chunks: AsyncIterator[bytes]) -> StoredBlob:
         """Write a stream. What `chunks` raises is raised on, and nothing is left behind; raises BlobStoreUnavailable."""
         digest = sha256()
         size = 0
+        failure: Exception | None = None
 
         async def counted() -> AsyncIterator[bytes]:
-            nonlocal size
-            async for chunk in chunks:
-                digest.update(chunk)
-                size += len(chunk)
-                yield chunk
+            nonlocal size, failure
+            try:
+                async for chunk in chunks:
+                    digest.update(chunk)
+                    size += len(chunk)
+                    yield chunk
+            except Exception as error:
+                failure = error
+                raise
 
-        with _translated(key):
-            await obstore.put_async(self._store, key, counted())
+        try:
+            with _translated(key):
+                await obstore.put_async(self._store, key, counted())
+        except (BlobStoreUnavailable, BlobMissing):
+            # A full disk under an upload says nothing about the object storage.
+            if failure is not None:
+                raise failure from None
+            raise
         return StoredBlob(key, size, digest.digest())
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
@@ -123,6 +139,23 @@ class BlobStore:
         if self._folder is None:
             return 0
         return await asyncio.to_thread(_remove_unfinished, self._folder, age, is_dry_run)
+
+
+def _open(url: str) -> ObjectStore:
+    if url.startswith("file:"):
+        # A folder is made with its first file, and goes with its last one.
+        return from_url(url, mkdir=True, automatic_cleanup=True)
+    endpoint = (
+        os.environ.get("AWS_ENDPOINT_URL_S3")
+        or os.environ.get("AWS_ENDPOINT_URL")
+        or os.environ.get("AWS_ENDPOINT", "")
+    )
+    # The library refuses it too, but not before the first upload, and in words that do not say why.
+    if endpoint.startswith("http://") and os.environ.get("AWS_ALLOW_HTTP", "").lower() not in ("true", "1"):
+        raise ValueError(
+            "AWS_ENDPOINT_URL begins with http://: originals would be sent unencrypted; AWS_ALLOW_HTTP=true allows it"
+        )
+    return from_url(url, retry_config={"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)})
 
 
 def _remove_unfinished(folder: Path, age: timedelta, is_dry_run: bool) -> int:

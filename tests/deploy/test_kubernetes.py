@@ -21,7 +21,7 @@ FOLDER = ROOT / "deploy" / "kubernetes"
 # What Kubernetes itself has no schema for.
 OTHERS = {"Kustomization", "Component"}
 # Read by libraries, not by Trellis: the store of originals, and Redis' own.
-FOREIGN = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "REDIS_PASSWORD", "REDISCLI_AUTH"}
+FOREIGN = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "REDIS_PASSWORD", "REDISCLI_AUTH"}
 VERSION = "1.34"
 # Each is applied by itself: a release, its migration before it, and the operator's commands.
 APPLIED = [FOLDER, FOLDER / "migrate", FOLDER / "operator"]
