@@ -24,10 +24,16 @@ CELERY = ("celery", "-A", "workers.celery_app")
 
 
 class AppProcesses:
-    """The processes of one installation. They log to `folder / "logs"` and work in an empty folder of their own."""
+    """The processes of one installation. They log to `folder / "logs"` and work in an empty folder of their own.
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], *, port: int = 0) -> None:
+    `through` is what each is started through, such as `ip netns exec` with the name of a network.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], *, port: int = 0, through: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
+        self._through = through
         self.ports = [port or free_port()]
         self.children: list[Child] = []
         for name in ("work", "scratch"):
@@ -114,7 +120,7 @@ class AppProcesses:
     def _start(self, name: str, command: Sequence[str]) -> Child:
         child = start_child(
             name,
-            [sys.executable, "-m", *command],
+            [*self._through, sys.executable, "-m", *command],
             log=self.folder / "logs" / f"{name}.log",
             environment=self.environment,
             folder=self.folder / "work",
