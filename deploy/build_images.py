@@ -43,6 +43,7 @@ IMAGES = (
     Image("localhost/trellis-postgres:17", "deploy/postgres/Dockerfile", "deploy/postgres"),
     Image("localhost/trellis:0.1.0", "deploy/Dockerfile"),
     Image("localhost/trellis-prometheus:2", "deploy/prometheus/Dockerfile", "deploy/prometheus", "prometheus"),
+    Image("localhost/trellis-objects:1", "deploy/objects/Dockerfile", "deploy/objects", "objects"),
 )
 
 

@@ -44,7 +44,7 @@ ROLLBACK;
 
 
 def run(engine: Engine, profiles: frozenset[str], *, keep: bool, restore: bool) -> None:
-    environment = new_environment()
+    environment = new_environment() | (in_bucket() if "objects" in profiles else {})
     topology = Topology(engine, f"trellis-{os.getpid()}", environment, say, profiles)
     with tempfile.TemporaryDirectory(prefix="trellis-backup-") as folder:
         backup = Backup(Path(folder))
@@ -96,6 +96,14 @@ def new_environment() -> dict[str, str]:
     return passwords | {
         "TRELLIS_SECRET_KEY": secrets.token_urlsafe(32), "TRELLIS_PORT": str(_free_port()),
         "TRELLIS_METRICS_TOKEN": secrets.token_hex(24), "TRELLIS_PROMETHEUS_PORT": str(_free_port()),
+    }  # fmt: skip
+
+
+def in_bucket() -> dict[str, str]:
+    """What the env file of an installation says that keeps its originals in the service `objects`."""
+    return {
+        "TRELLIS_BLOB_URL": "s3://originals", "AWS_ENDPOINT_URL": "http://objects:9000", "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": secrets.token_hex(10), "AWS_SECRET_ACCESS_KEY": secrets.token_hex(20),
     }  # fmt: skip
 
 
@@ -189,6 +197,8 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="wait for Enter before everything is stopped")
     parser.add_argument("--restore", action="store_true", help="also back up, and restore into a new installation")
     arguments = parser.parse_args()
+    if arguments.restore and "objects" in arguments.profile:
+        parser.error("--restore copies the volume of originals; a bucket is backed up by its own means")
     try:
         engine = Engine()
         try:

