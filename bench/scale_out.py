@@ -254,7 +254,7 @@ def main() -> None:
             print(
                 f"{workers} workers: {rate:.2f} documents/s, {rate / first:.2f} times one, {share:.0%} of the CPU in use"
             )
-        capacity.report(run.urls.owner, 10**10)
+        capacity.report(run.servers.postgres.url("trellis"), 10**10)
 
 
 if __name__ == "__main__":
