@@ -98,7 +98,7 @@ class _PooledConnection(asyncpg.Connection):  # type: ignore[misc]
 
 def _borrowed(settings: Mapping[str, str]) -> type[_PooledConnection]:
     """For a pooler that lends sessions for one transaction: what a session would be set to is set in each transaction."""
-    always = _entering(settings)
+    always = entering(settings)
 
     class BorrowedConnection(_PooledConnection):
         async def execute(self, query: str, *arguments: Any, **options: Any) -> Any:
@@ -126,8 +126,8 @@ def _connect_arguments(settings: Mapping[str, str], *, is_borrowed: bool) -> dic
     }
 
 
-def _entering(settings: Mapping[str, str]) -> str:
-    """The statement that makes settings for the transaction it is in; they end with it."""
+def entering(settings: Mapping[str, str]) -> str:
+    """The statement, without parameters, that makes settings for the transaction it is in; they end with it."""
     return "SELECT " + ", ".join(
         f"set_config({_literal(key)}, {_literal(value)}, true)" for key, value in settings.items()
     )
@@ -158,7 +158,7 @@ def _set_tenant(session: Session, transaction: SessionTransaction, connection: C
         **session.info.get("settings", {}),
     }
     pooled: Any = connection.connection.driver_connection
-    pooled.entering = _entering(settings)
+    pooled.entering = entering(settings)
     if session.info.get("shares"):
         session.info["snapshot"] = connection.execute(SHARE).scalar_one()
 

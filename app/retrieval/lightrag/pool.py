@@ -21,6 +21,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from app.db.acting import audit_setting
 from app.db.counting import note_statement
 from app.db.pools import EnginePool
+from app.db.session import entering
 from app.db.traced import note_query
 from app.errors import Unavailable
 from app.retrieval.contract import Lease, LeaseLost, WorkspaceRef
@@ -74,7 +75,7 @@ _HOLD = "SELECT public.hold_lease($1,$2,$3)"
 NO_ROLE = "none"
 DEFAULT_PATH = '"$user", public'
 GRAPH_PATH = "ag_catalog, public"
-_ACT_FOR = "SELECT set_config('app.tenant_id',$1,true),set_config('app.audit',$2,true)"
+_BEGIN = "BEGIN"
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SNAPSHOT_NAME = re.compile("[0-9A-F-]+")
 CONNECT_TIMEOUT_SECONDS = 10
@@ -282,16 +283,16 @@ class EngineDatabase(PostgreSQLDB):  # type: ignore[misc]
     async def transaction(self, tenant_id: UUID | None = None) -> AsyncIterator[asyncpg.Connection]:
         """One transaction inside the workspace's fence, and inside the tenant's where our own tables are touched too.
 
-        Beginning it is tried again over a lost connection; what happens inside is not.
+        Beginning it, which says in the same message who it acts for, is tried again over a lost connection; what happens
+        inside is not.
         """
-        connection = await self._begin("SELECT 1")
+        settings = {} if tenant_id is None else {"app.tenant_id": str(tenant_id), "app.audit": audit_setting()}
+        connection = await self._begin(f"{_BEGIN}; {entering(settings)}" if settings else _BEGIN)
         try:
-            async with connection.transaction():
-                if tenant_id is not None:
-                    await connection.execute(_ACT_FOR, str(tenant_id), audit_setting())
-                yield connection
+            yield connection
+            await connection.execute("COMMIT")
         finally:
-            await self.pool.release(connection)
+            await self._end(connection)
 
     @asynccontextmanager
     async def snapshot(self, name: str | None = None) -> AsyncIterator[Reads]:

@@ -1,10 +1,12 @@
 """The engine's pool: the fence of a workspace, lost connections, and what it takes from its surroundings."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -12,11 +14,13 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import make_url
 
+from app.db.acting import Acting, nobody_acts, note_caller
 from app.db.base import TenantId, WorkspaceId
 from app.db.session import Database
 from app.retrieval.contract import WorkspaceRef
 from app.retrieval.lightrag.pool import (
     LOST_CONNECTION,
+    EngineConnection,
     EngineDatabase,
     EngineUnavailable,
     engine_workspace,
@@ -57,6 +61,28 @@ async def test_statements_see_and_write_the_rows_of_one_workspace(pool: EngineDa
     with engine_workspace("w_pool_b"):
         assert await names(pool) == set()
     assert await names(pool) == set()
+
+
+async def test_a_transaction_says_who_it_acts_for_in_the_message_that_begins_it(
+    pool: EngineDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, sent, execute = uuid4(), list[str](), EngineConnection.execute
+
+    async def noted(self: EngineConnection, query: str, *arguments: Any, **options: Any) -> Any:
+        sent.append(query)
+        return await execute(self, query, *arguments, **options)
+
+    settings = "SELECT current_setting('app.tenant_id', true), current_setting('app.audit', true)"
+    with engine_workspace("w_pool_a"), nobody_acts():
+        note_caller(Acting("operator", "it's a test"))
+        await pool.fetch(settings)
+        monkeypatch.setattr(EngineConnection, "execute", noted)
+        async with pool.transaction(tenant) as connection:
+            inside_it = await connection.fetchrow(settings)
+        assert [query.split()[0] for query in sent] == ["BEGIN;", "COMMIT"]
+        assert inside_it[0] == str(tenant)
+        assert json.loads(inside_it[1])["action"] == "it's a test"
+        assert not any(value for row in await pool.fetch(settings) for value in row)
 
 
 async def test_many_tasks_share_connections_without_sharing_fences(pool: EngineDatabase) -> None:
