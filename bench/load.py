@@ -3,7 +3,7 @@
     python -m bench.load [--clients 64] [--workspaces 20] [--pause 6] [--seconds 40] [--documents 10000] [--apis 2] [--write docs/bench-load.md]
 
 Starts a whole installation with offline models, one worker, and an API process for each core; clients are dealt to these as a
-load balancer would, and documents arrive at the first of them. Each answer is judged: no error, markers of its own
+load balancer would, writers as well. Each answer is judged: no error, markers of its own
 workspace only, nothing of a document whose deletion was answered before the question was asked. A client asks every
 `--pause` seconds on average, at times drawn beforehand (an open loop: one that has to wait is late for its next question, and
 that counts as well); in a last phase each asks as soon as it is answered. It ends with exit code 1 for an error or wrong
@@ -71,7 +71,7 @@ async def measure(running: Installation, arguments: argparse.Namespace) -> Repor
         askers = [Asker(http, corpus, places, report.faults) for http in https]
         await idle(askers, report, chance)
         await paced(askers, report, "clients", arguments, chance, writers=())
-        writers = [Writer(http, corpus, places, seeded(number)) for number in range(WRITERS)]
+        writers = [Writer(https[number % len(https)], corpus, places, seeded(number)) for number in range(WRITERS)]
         before = sum(map(resident, running.api_pids))
         await paced(askers, report, "clients, documents come and go", arguments, chance, writers=writers)
         report.writes = sum(writer.added for writer in writers), sum(writer.removed for writer in writers)
