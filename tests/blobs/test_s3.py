@@ -159,6 +159,16 @@ async def test_a_wrong_key_is_told_as_a_store_that_is_unavailable(
         assert SECRET not in str(told.value)
 
 
+async def test_many_are_removed_at_once_and_none_is_no_error(store: BlobStore) -> None:
+    tenant, workspace = uuid4(), uuid4()
+    keys = [blob_key(tenant, workspace, uuid4()) for _ in range(30)]
+    for key in keys[1:]:
+        await store.put(key, pieces(b"text"))
+    await store.delete([])
+    await store.delete(key for key in keys)
+    assert await store.list(f"{tenant}/") == []
+
+
 async def test_a_bucket_that_is_not_there_keeps_nothing(
     server: S3Server, environment: Callable[..., None], key: str
 ) -> None:
