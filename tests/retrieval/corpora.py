@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID, uuid4
 
 from sqlalchemy import select, text
@@ -82,6 +82,7 @@ class Corpus:
             }
             await self.vectors.write(session, self.ref, version.version_id, by_passage)
             await self.index.add(session, self.ref, title, rows)
+            await self._bump(session)
         return Stored(version.document_id, version.version_id, tuple(rows))
 
     async def add_version(self, session: TenantSession, title: str, *, state: str = "ready") -> StoredVersion:
@@ -120,11 +121,30 @@ class Corpus:
         async with self.database.tenant(self.ref.tenant_id) as session:
             await self.index.remove(session, self.ref, stored.version_id)
             await session.execute(text("DELETE FROM documents WHERE id = :id"), {"id": stored.document_id})
+            await self._bump(session)
+
+    async def hide(self, stored: Stored) -> None:
+        """Begin to delete a document: no answer may use it any more, though its rows are there yet."""
+        async with self.database.tenant(self.ref.tenant_id) as session:
+            statement = text("UPDATE documents SET deleting_at = now() WHERE id = :id")
+            await session.execute(statement, {"id": stored.document_id})
+            await self._bump(session)
+
+    async def opened(self) -> EngineWorkspace:
+        """The workspace with its corpus version of now, as a request opens it."""
+        statement = text("SELECT version FROM corpus_versions WHERE workspace_id = :id")
+        async with self.database.tenant(self.ref.tenant_id) as session:
+            version = await session.scalar(statement, {"id": self.ref.workspace_id})
+        return replace(self.workspace, corpus_version=version)
 
     async def change(self, statement: str, **parameters: object) -> None:
         """Run one statement as the tenant."""
         async with self.database.tenant(self.ref.tenant_id) as session:
             await session.execute(text(statement), parameters)
+
+    async def _bump(self, session: TenantSession) -> None:
+        statement = text("UPDATE corpus_versions SET version = version + 1 WHERE workspace_id = :id")
+        await session.execute(statement, {"id": self.ref.workspace_id})
 
 
 def paragraphs(content: str, heading_path: tuple[str, ...] = ()) -> list[PassageDraft]:

@@ -1,7 +1,8 @@
 """What a process remembers between queries: finished evidence and postings of concepts, together bounded in bytes.
 
-Every key holds the workspace's corpus version as it was when the query was opened, so nothing has to be invalidated:
-after any change the old entries are never asked for again and fall out as the least recently used.
+Every key holds a corpus version, so nothing has to be invalidated: after any change the old entries are never asked
+for again and fall out as the least recently used. Postings go by the version of the snapshot that they are read in,
+evidence by that of the opened workspace, and it is kept only where its snapshot had the same.
 """
 
 import asyncio
@@ -123,9 +124,10 @@ def evidence_key(workspace: EngineWorkspace, request: SearchRequest) -> Hashable
     return (workspace.ref, workspace.vector_suffix, workspace.corpus_version, request)
 
 
-def evidence_bytes(result: SearchResult) -> int:
-    """About what a result takes in memory; more than any cache has for one that lacks a leg, which another query may have."""
-    if is_cut():
+def evidence_bytes(workspace: EngineWorkspace, result: SearchResult) -> int:
+    """About what a result takes in memory; more than any cache has for one that is not to be kept: it lacks a leg, which
+    another query may have, or is of another corpus version than the workspace was opened at."""
+    if is_cut() or result.details["cache"]["corpus_version"] != workspace.corpus_version:
         return maxsize
     texts = sum(getsizeof(passage.text) + _PASSAGE_BYTES for passage in result.passages)
     return texts + _VISIT_BYTES * len(result.details.get("visited_concepts", ()))

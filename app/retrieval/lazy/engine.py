@@ -25,6 +25,7 @@ from app.retrieval.lazy.parameters import DEFAULT_FLAVOUR, FLAVOURS, LEG_SIZE, N
 from app.retrieval.lazy.ranking import Legs, final_scores, fuse
 from app.retrieval.lazy.store import (
     Postings,
+    load_corpus_version,
     load_held,
     load_named,
     load_postings,
@@ -82,7 +83,7 @@ class LazySearch:
             return await self._search(workspace, request, flavour)
         started = time.perf_counter()
         found, is_hit = await self._cache.evidence.get(
-            key, lambda: self._search(workspace, request, flavour), evidence_bytes
+            key, lambda: self._search(workspace, request, flavour), partial(evidence_bytes, workspace)
         )
         if not is_hit:
             return found
@@ -122,6 +123,7 @@ class LazySearch:
         with clock.stage("embedding"):
             query = await asked("vectors", lambda: embed_query(workspace, request.query), None)
         async with self._database.snapshot(workspace.ref.tenant_id) as session:
+            workspace = await _as_seen(session, workspace)
             allowed = await resolve_filter(session, workspace, request, clock)
             if allowed is not None and not allowed.version_ids:
                 note = await nothing_allowed(session, workspace.ref, request.filter, "lazy")
@@ -209,7 +211,7 @@ class LazySearch:
     async def _untrusted(
         self, session: TenantSession, workspace: EngineWorkspace, *, include_partial: bool
     ) -> frozenset[int]:
-        """Remembered with the postings, by the same rule; read again in a transaction that may see more than they do."""
+        """Remembered with the postings, by the same rule."""
         ref, version = workspace.ref, workspace.corpus_version
         key = ("untrusted", ref.tenant_id, ref.number, version, include_partial)
         found = self._cache.untrusted.find(key) if version is not None else None
@@ -218,6 +220,13 @@ class LazySearch:
             if version is not None:
                 self._cache.untrusted.put(key, found, 100 * len(found))
         return found
+
+
+async def _as_seen(session: TenantSession, workspace: EngineWorkspace) -> EngineWorkspace:
+    """With the corpus version of the session's snapshot: a document may have come or gone since the workspace was opened."""
+    if workspace.corpus_version is None:
+        return workspace
+    return replace(workspace, corpus_version=await load_corpus_version(session, workspace.ref))
 
 
 async def resolve_filter(

@@ -80,6 +80,10 @@ SELECT l.passage_id, l.keys, l.flags, l.sentences, l.surfaces, passage.text, pas
  ORDER BY l.passage_id
 """)
 
+_CORPUS_VERSION = text(
+    "SELECT version FROM corpus_versions WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id"
+)
+
 _POSTINGS = """
 SELECT asked.key, found.ids, found.flags
   FROM unnest(CAST(:keys AS bigint[])) asked (key)
@@ -184,6 +188,13 @@ async def remove_version(session: TenantSession, ref: WorkspaceRef, version_id: 
     }
     for statement in (_SHARE, _TAKE_TURNS, _REMOVE_VERSION, _REMOVE_PASSAGES):
         await session.execute(statement, parameters)
+
+
+async def load_corpus_version(session: TenantSession, ref: WorkspaceRef) -> int | None:
+    """As the session's snapshot has it; None where the workspace is gone."""
+    parameters = {"tenant_id": ref.tenant_id, "workspace_id": ref.workspace_id}
+    version: int | None = await session.scalar(_CORPUS_VERSION, parameters)
+    return version
 
 
 async def load_seeds(session: TenantSession, ref: WorkspaceRef, ids: Sequence[int]) -> dict[int, SeedPassage]:
